@@ -52,11 +52,11 @@ def trace_once_a_platform(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.cache
-    def traced(platform: str) -> Callable[..., Any]:
+    def function_for(platform: str) -> Callable[..., Any]:
         del platform
         return jax.jit(functools.partial(function), inline=True)  # a new function, as JAX shares traces of a function
 
-    return lambda *arguments: traced(_platform.get() or jax.default_backend())(*arguments)
+    return lambda *arguments: function_for(_platform.get() or jax.default_backend())(*arguments)
 
 
 @functools.cache

@@ -50,15 +50,17 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
         raise ValueError(f"{along} must have different labels, got {labels.tolist()}")
     num_pairs = max(1, len(labels) * (len(labels) - 1) // 2)
     numbers = values.astype(np.float64)
-    others = [name for name, coordinate in numbers.coords.items() if along in coordinate.dims and name != along]
-    references = numbers.drop_vars(others).rename({along: "against"}).assign_coords(against=labels)
+    labels_only = [name for name, coordinate in numbers.coords.items() if along in coordinate.dims and name != along]
+    references = numbers.drop_vars(labels_only).rename({along: "against"}).assign_coords(against=labels)
     step = max(1, CELLS // numbers.size)
-    tables = []
+    tables: list[xr.Dataset] = []
     for start in range(0, len(labels), step):
         reference = references.isel(against=slice(start, start + step))
-        pairs = numbers.expand_dims(against=reference.against) - reference
-        tables.append(xr.Dataset(differences(pairs, over, 1 - (1 - confidence) / num_pairs)))
-    pairs = tables[0] if len(tables) == 1 else xr.concat(tables, "against", coords="minimal", compat="override")
+        less_reference = numbers.expand_dims(against=reference.against) - reference
+        tables.append(xr.Dataset(differences(less_reference, over, 1 - (1 - confidence) / num_pairs)))
+    pairs = tables[0]
+    if len(tables) > 1:
+        pairs = xr.concat(tables, "against", coords="minimal", join="exact", compat="override")
     is_same = pairs[along] == pairs.against
     adjusted = (pairs.p_value * num_pairs).clip(max=1.0).where(~is_same, 1.0)
     return pairs[["difference", "low", "high"]].where(~is_same, 0.0).assign(p_adjusted=adjusted)

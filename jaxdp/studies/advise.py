@@ -122,6 +122,14 @@ def advise(
         str, typer.Option(help="Whom you trust. central: a curator. shuffle: a shuffler at most. local: nobody.")
     ] = "central",
     pure: Annotated[bool, typer.Option("--pure", help="Only candidates whose claim has no delta.")] = False,
+    no_variants: Annotated[
+        bool,
+        typer.Option(
+            "--no-variants",
+            help="Leave out variants: only the first entry of each algorithm, such as ucb_central without "
+            "ucb_central_tree. No effect with --learner.",
+        ),
+    ] = False,
     learner: Registered = (),
     num_seeds: NumSeeds = NUM_SEEDS,
     delta: Delta = DELTA,
@@ -171,7 +179,9 @@ def advise(
     setting, entries = PROBLEMS[problem], PROBLEMS[problem].candidates()
     for name in learner:
         check_choice("learner", name, tuple(entries))
-    candidates = {name: (entries[name], 0) for name in learner or entries}
+    firsts = {entry.factory: name for name, entry in reversed(list(entries.items()))}
+    variants = [name for name in entries if no_variants and not learner and firsts[entries[name].factory] != name]
+    candidates = {name: (entries[name], 0) for name in learner or entries if name not in variants}
     if own_means:
         setting, num_arms = with_means(setting, own_means), len(own_means)
     if people is not None or visits is not None:
@@ -190,7 +200,7 @@ def advise(
 
     epsilons = [float(f"{epsilon * factor:.3g}") if factor != 1 else float(epsilon) for factor in AROUND]
     lanes = len(epsilons) * len(setting.instances) * num_seeds
-    claims, algorithms, left_out = {}, {}, []
+    claims, algorithms, left_out = {}, {}, [f"{name} (a variant)" for name in variants]
     first = next(iter(setting.instances.values()))
     for name, (entry, reports) in candidates.items():
         try:
@@ -321,17 +331,18 @@ def _check_rounds(horizon: float, least: int) -> int:
 
 
 def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
-    """Prints the names of candidates and an estimate of the study's time in minutes.
+    """Prints the names of candidates and an estimate of the study's time.
 
     `seconds` has each candidate's seconds per lane-round, and `horizons` each candidate's numbers of rounds (0 if it is
-    not simulated). Programs are compiled on one core, and run on all cores.
+    not simulated). Programs run on all cores.
     """
     programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
         1 if setting.value else len(setting.instances)
     )
     running = sum(one * lanes * sum(horizons[name]) for name, one in seconds.items())
     total = SECONDS_OF_COMPILING * programs + running / cores()
-    typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(total / 60))} min here.", err=True)
+    time = f"{round(total / 60)} min" if total >= 90 else f"{10 * max(1, round(total / 10))} s"
+    typer.echo(f"Candidates: {', '.join(seconds)}. They take about {time} here.", err=True)
 
 
-STUDY = Study(advise, figure, report, quick={"num_seeds": 5, "seconds": 0.5}, minutes=1)
+STUDY = Study(advise, figure, report, quick={"num_seeds": 5, "seconds": 0.25, "no_variants": True}, minutes=1)

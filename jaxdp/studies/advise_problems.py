@@ -304,7 +304,7 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
     return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
 
 
-SECONDS_OF_COMPILING = 10.0  # time of tracing and compiling a candidate on one core
+SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a candidate, while others are compiled
 SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
 FEWEST_ROUNDS = 1000
 

@@ -109,7 +109,7 @@ def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]
     }
     names = {option.name: _option_name(option) for option in study.options}
     listed = [
-        f"{names[name]} {one}"
+        names[name] if one is True else f"{names[name]} {one}"
         for name, value in replaced.items()
         for one in (value if isinstance(value, tuple) else (value,))
     ]

@@ -196,6 +196,38 @@ def test_what_changes_with_epsilon_is_said_where_that_is_clear():
     assert "epsilon 1: l1" in undecided
 
 
+def test_first_means_are_printed_without_verdicts(capsys):
+    options = {**SMALL, "learner": ["explore_then_commit", "ucb_central"], "epsilon": 2.0}
+    results = advise(key=jax.random.key(0), **options, progress=True)
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[1].startswith("Means of regret at epsilon = 2 after 400 rounds, as they are computed;")
+    means = results.loss.sel(epsilon=2.0).isel(horizon=0).mean("seed")
+    assert printed[2:] == [
+        f"  {name}: "
+        + ", ".join(f"{key} {float(means.sel(learner=name, instance=key)):,.4g}" for key in ("easy", "hard"))
+        for name in ("explore_then_commit", "ucb_central")
+    ]
+    advise(key=jax.random.key(0), **options)
+    assert capsys.readouterr().err == ""
+
+
+def test_variants_can_be_left_out(monkeypatch):
+    names = ("ucb_central", "ucb_central_tree", "explore_then_commit")
+    problem = advise_problems.PROBLEMS["bandit"]._replace(candidates=lambda: {name: LEARNERS[name] for name in names})
+    monkeypatch.setitem(advise_problems.PROBLEMS, "bandit", problem)
+    monkeypatch.setattr("jaxdp.studies.advise.sweep", lambda build, **options: stop(options["static_axes"]["learner"]))
+    with pytest.raises(StopIteration) as left:
+        advise(key=jax.random.key(0), **SMALL, no_variants=True)
+    assert left.value.value == ["ucb_central", "explore_then_commit"]
+    with pytest.raises(StopIteration) as named:
+        advise(key=jax.random.key(0), **SMALL, no_variants=True, learner=["ucb_central_tree"])
+    assert named.value.value == ["ucb_central_tree"]
+
+
+def stop(names):
+    raise StopIteration(names)
+
+
 def test_what_candidates_do_not_promise_alike_is_told():
     both = advise(key=jax.random.key(0), **{**SMALL, "num_seeds": 5}, learner=["explore_then_commit", "ucb_central"])
     assert "every trust model" not in report(both)

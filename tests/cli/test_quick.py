@@ -22,6 +22,7 @@ def simulate(
     num_seeds: NumSeeds = 200,
     horizon: Annotated[list[int], grid("Rounds.")] = [1000, 2000],  # noqa: B006, which nobody changes
     gap: Annotated[float, typer.Option(help="Gap.")] = 0.5,
+    short: Annotated[bool, typer.Option("--short", help="Short.")] = False,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Returns its options."""
@@ -32,17 +33,19 @@ def report(results: xr.Dataset) -> str:
     return f"{int(results.seeds)} seeds, {results.horizon.values.tolist()} rounds, gap {float(results.gap)}"
 
 
-STUDY = Study(simulate, lambda results: Figure(), report, quick={"num_seeds": 4, "horizon": (100,)}, minutes=3)
+STUDY = Study(
+    simulate, lambda results: Figure(), report, quick={"num_seeds": 4, "horizon": (100,), "short": True}, minutes=3
+)
 
 
 @pytest.mark.parametrize(
     ("arguments", "simulated", "note"),
     [
         ([], "200 seeds, [1000, 2000] rounds, gap 0.5", None),
-        (["--quick"], "4 seeds, [100] rounds, gap 0.5", "--seeds 4 --horizon 100"),
-        (["--quick", "--gap", ".1"], "4 seeds, [100] rounds, gap 0.1", "--seeds 4 --horizon 100"),
-        (["--quick", "--seeds", "200"], "200 seeds, [100] rounds, gap 0.5", "--horizon 100"),
-        (["--quick", "--horizon", "7", "--horizon", "8"], "4 seeds, [7, 8] rounds, gap 0.5", "--seeds 4"),
+        (["--quick"], "4 seeds, [100] rounds, gap 0.5", "--seeds 4 --horizon 100 --short"),
+        (["--quick", "--gap", ".1"], "4 seeds, [100] rounds, gap 0.1", "--seeds 4 --horizon 100 --short"),
+        (["--quick", "--seeds", "200"], "200 seeds, [100] rounds, gap 0.5", "--horizon 100 --short"),
+        (["--quick", "--horizon", "7", "--horizon", "8"], "4 seeds, [7, 8] rounds, gap 0.5", "--seeds 4 --short"),
     ],
 )
 def test_options_of_the_user_replace_those_of_the_quick_form(tmp_path, arguments, simulated, note):

@@ -9,6 +9,7 @@ import xarray as xr
 import jaxdp
 from jaxdp.simulation.sweeps import local
 from jaxdp.simulation.sweeps.lanes import Program
+from jaxdp.simulation.sweeps.progress import listen_to_chunks
 
 
 def build(num_arms):
@@ -69,3 +70,31 @@ def test_an_error_of_a_later_program_loses_no_earlier_result(monkeypatch, tmp_pa
     assert jaxdp.open(tmp_path / "store").computed.sum() == 2
     monkeypatch.setattr(Program, "compile", compile_it)
     assert sweep(store=tmp_path / "store").load().equals(sweep())
+
+
+def test_this_thread_traces_all_programs_while_the_first_is_compiled(monkeypatch):
+    compile_it, lower_it, traced, first = Program.compile, Program.trace, [], []
+
+    def trace(program):
+        lower_it(program)
+        traced.append(program)
+        if len(traced) == 3:
+            all_traced.set()
+
+    def waits(program):
+        first.append(program)
+        assert all_traced.wait(60)
+        return compile_it(program)
+
+    all_traced = threading.Event()
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(Program, "trace", trace)
+    monkeypatch.setattr(Program, "compile", waits)
+    regions = []
+    with listen_to_chunks(
+        lambda results, region: regions.append((region, float(results.pseudo_regret[region].isnull().sum())))
+    ):
+        sweep()
+    assert [region[0] for region, _ in regions] == [slice(0, 1), slice(1, 2), slice(2, 3)]
+    assert all(missing == 0 for _, missing in regions)
+    assert traced == first

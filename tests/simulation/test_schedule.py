@@ -89,6 +89,19 @@ def test_neighbouring_chunks_share_a_tile(monkeypatch):
     assert len(calls) == -(-LANES // TILE)
 
 
+def test_other_work_is_done_while_a_tile_is_not(monkeypatch):
+    steps = []
+
+    def tile(point, seed):
+        while len(steps) < 3:  # waits for the other work
+            time.sleep(0.001)
+        return {"lane": 10 * point + seed}
+
+    found = runner(tile, 2, monkeypatch)
+    list(found.chunks(chunks((), (LANES,), (10,)), lambda lanes: None, lambda: steps.append(1) or len(steps) < 3))
+    assert len(steps) >= 3
+
+
 @pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (None, 6)])
 def test_free_memory_says_how_many_tiles_run_at_a_time(monkeypatch, free, expected):
     monkeypatch.setattr(schedule, "free_bytes", lambda device: free)

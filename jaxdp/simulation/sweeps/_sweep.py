@@ -133,7 +133,8 @@ def sweep(
             if key is not a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do
             not match their labels, or differ between static values; if the store belongs to another sweep (the message
             states the differences), or cannot be extended to cover this sweep. Raised before anything is compiled,
-            except that growing may run lanes first.
+            except that growing may run lanes first, and that without a store the outputs of later programs are
+            compared while the first is compiled.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
         MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed if

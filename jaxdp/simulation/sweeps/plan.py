@@ -139,7 +139,7 @@ class Plan:
         return self._outputs_of(0)
 
     def check_program(self, index: int) -> None:
-        """Traces a program; raises a ValueError if its outputs or coordinates are not those of the first program."""
+        """Traces a program; raises a ValueError if its outputs or coordinates differ from the first program's."""
         check_equal_outputs(self.runs[index], self._outputs_of(index), self.runs[0], self.outputs)
 
     def check_programs(self) -> None:

@@ -31,10 +31,10 @@ def listen_to_chunks(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def report_chunk(results: "xr.Dataset", region: tuple[slice, ...]) -> None:
+def report_chunk(dataset: "xr.Dataset", region: tuple[slice, ...]) -> None:
     """Calls the listener, if there is one, with results that are complete in one more region."""
     if (listener := _listener.get()) is not None:
-        listener(results, region)
+        listener(dataset, region)
 
 
 class Progress(NamedTuple):
