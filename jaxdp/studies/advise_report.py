@@ -38,9 +38,9 @@ def print_first_means(problem: Problem, epsilon: float, rounds: int) -> Callable
         "computed; the report with verdicts replaces them:"
     ]
 
-    def listen(results: xr.Dataset, region: tuple[slice, ...]) -> None:
-        losses = results.loss.isel(dict(zip(results.loss.dims, region, strict=False)))
-        if losses.sizes["seed"] < results.sizes["seed"] or epsilon not in losses.epsilon.values:
+    def listen(dataset: xr.Dataset, region: tuple[slice, ...]) -> None:
+        losses = dataset.loss.isel(dict(zip(dataset.loss.dims, region, strict=False)))
+        if losses.sizes["seed"] < dataset.sizes["seed"] or epsilon not in losses.epsilon.values:
             return
         means = losses.isel(horizon=0).sel(epsilon=epsilon).mean("seed").transpose("learner", axis)
         for learner, row in zip(means.learner.values, means.values, strict=True):

@@ -115,7 +115,7 @@ class LocalSource:
                 future.cancel()
 
     def _start_compiling(self, program: int) -> None:
-        """Traces and checks a program in this thread, and starts to compile it in another, unless that was done before."""
+        """Traces a program in this thread, and starts to compile it in another, unless that was done before."""
         if program in self._runners or program in self._compiling:
             return
         before = self._report.text
