@@ -100,7 +100,7 @@ def test_no_page_has_the_bare_word_none_about_privacy():
     """The word can mean that nothing is claimed, that no state is private, or that there is no privacy."""
     assert claim_cells(ESTIMATORS["mle"]) == ["-", "nothing", "no claim", "-"]
     for name, algorithm in algorithms().items():
-        privacy = inspect.getdoc(algorithm.function).partition("\nPrivacy:\n")[2].partition("\n\n")[0]
+        privacy = (inspect.getdoc(algorithm.function) or "").partition("\nPrivacy:\n")[2].partition("\n\n")[0]
         assert not re.search(r"(Private|Released|Claim): (none|nothing)\b", privacy), name
 
 
