@@ -97,7 +97,7 @@ def test_a_page_shows_how_to_get_a_pure_claim_without_a_curator():
 
 
 def test_no_page_has_the_bare_word_none_about_privacy():
-    """The word can mean that nothing is claimed, that no state is private, or that there is no privacy."""
+    """Checks for a word that can mean no claim, no private state, or no privacy."""
     assert claim_cells(ESTIMATORS["mle"]) == ["-", "nothing", "no claim", "-"]
     for name, algorithm in algorithms().items():
         privacy = (inspect.getdoc(algorithm.function) or "").partition("\nPrivacy:\n")[2].partition("\n\n")[0]

@@ -52,7 +52,7 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
     numbers = values.astype(np.float64)
     labels_only = [name for name, coordinate in numbers.coords.items() if along in coordinate.dims and name != along]
     references = numbers.drop_vars(labels_only).rename({along: "against"}).assign_coords(against=labels)
-    step = max(1, CELLS // numbers.size)
+    step = max(1, CELLS // max(1, numbers.size))
     tables: list[xr.Dataset] = []
     for start in range(0, len(labels), step):
         reference = references.isel(against=slice(start, start + step))

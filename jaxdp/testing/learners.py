@@ -152,7 +152,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lane_outputs(self) -> list[Any]:
-        """Outputs of lanes that are played by single steps, at the checkpoints and in the form of `batch_outputs`."""
+        """Returns outputs of lanes played by single steps, at the checkpoints and in the form of `batch_outputs`."""
         shapes = self.trace.out_info
 
         def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
@@ -173,7 +173,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """The first rounds of the first lane, run eagerly; and the error of a reused key (None if no key is reused)."""
+        """Runs the first rounds of the first lane eagerly. Also returns the error of a reused key, or None."""
         assert self.trace is not None
         params = jax.tree.map(jnp.asarray, self.first_point)
 
@@ -212,12 +212,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def blocks(self) -> Any:
-        """The outputs of the same lanes by blocks."""
+        """Returns the outputs of the same lanes by blocks."""
         return compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
 
     @Shared
     def counts(self) -> Any:
-        """The outputs of the same lanes by counts, only at the horizon, so that steps are as long as possible."""
+        """Returns outputs of the same lanes by counts, only at the horizon, so that steps are as long as possible."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 

@@ -118,7 +118,7 @@ class Programs:
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """Outputs of the first lane, run eagerly, for each input; and the error of a reused key (None if none is)."""
+        """Runs the first lane eagerly for each input. Also returns the error of a reused key, or None."""
         assert self.trace is not None
         key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
         runs = [find_reuse(lambda: self.run(jax.random.clone(key), point, *inputs)) for inputs in self.inputs]  # noqa: B023

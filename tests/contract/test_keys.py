@@ -170,7 +170,7 @@ def test_right_uses(use):
 
 @pytest.mark.parametrize("implementation", [None, "jaxdp"])
 def test_elements_of_a_split_key_equal_children(implementation):
-    """The reason why a check that takes them for different keys would miss that one is used twice."""
+    """Checks the equality because of which the check must count both as one key."""
     key = jax.random.key(3) if implementation is None else fast_key(jax.random.key(3))
     for shape in (5, (2, 3)):
         keys = jax.random.split(key, shape).ravel()

@@ -121,7 +121,7 @@ def test_a_report_names_the_unit_of_each_row(result):
 
 
 def test_a_report_shows_each_attack_at_its_unit(result):
-    def attacked(*rows):
+    def attacks_of(*rows):
         """Returns the bounds at epsilon = 1, by the unit of the run and the unit of the claim."""
         audit = [{"currency": "epsilon", "lower_bound": 0.5, "claimed": 1.0} | row for row in rows]
         text = html.unescape(re.sub("<[^>]+>", "|", _odds_table(points, audit, "learner", 1.0)))
@@ -133,10 +133,10 @@ def test_a_report_shows_each_attack_at_its_unit(result):
     person = {"name": "UCB", "privacy_unit": "one person"}
     at_round = {("round", "one round's reward"): "epsilon ≥ 0.25 of 1"}
     at_person = {("person", "one person"): "epsilon ≥ 0.5 of 1"}
-    assert attacked(per_round, person) == attacked(person, per_round) == at_round | at_person
-    assert attacked(person, per_round | {"name": "tree"}) == at_person
-    assert attacked({"name": "UCB", "lower_bound": 0.25}) == at_round
-    assert attacked({"name": "UCB per person"}) == at_person
+    assert attacks_of(per_round, person) == attacks_of(person, per_round) == at_round | at_person
+    assert attacks_of(person, per_round | {"name": "tree"}) == at_person
+    assert attacks_of({"name": "UCB", "lower_bound": 0.25}) == at_round
+    assert attacks_of({"name": "UCB per person"}) == at_person
 
 
 def test_reports_and_figures_of_studies_say_the_unit():

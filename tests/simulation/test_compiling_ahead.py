@@ -1,5 +1,6 @@
 """The next programs are compiled while one runs: as many as there are cores, and their errors wait for their turn."""
 
+import contextlib
 import threading
 
 import jax
@@ -17,11 +18,11 @@ def build(num_arms):
     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2] * (num_arms - 1) + [0.8]), 5)
 
 
-def sweep(**options) -> xr.Dataset:
+def sweep(num_arms=(2, 3, 4), **options) -> xr.Dataset:
     return jaxdp.sweep(
         build,
         axes={"epsilon": [1.0]},
-        static_axes={"num_arms": [2, 3, 4]},
+        static_axes={"num_arms": list(num_arms)},
         num_seeds=2,
         key=jax.random.key(3),
         tile_size=4,
@@ -98,3 +99,31 @@ def test_this_thread_traces_all_programs_while_the_first_is_compiled(monkeypatch
     assert [region[0] for region, _ in regions] == [slice(0, 1), slice(1, 2), slice(2, 3)]
     assert all(missing == 0 for _, missing in regions)
     assert traced == first
+
+
+def test_programs_that_still_wait_for_a_thread_are_compiled_by_a_later_call(monkeypatch):
+    compile_it, trace_it, chunks = Program.compile, Program.trace, local.LocalSource.chunks
+    all_traced, is_closed, traced = threading.Event(), threading.Event(), []
+
+    def trace(program):
+        trace_it(program)
+        traced.append(program)
+        if len(traced) == 4:
+            all_traced.set()
+
+    def compile_later(program):  # the last of four programs waits for one of the two threads
+        assert (all_traced if program is traced[0] else is_closed).wait(60)
+        return compile_it(program)
+
+    def chunks_again(source, requested):
+        with contextlib.closing(chunks(source, requested)) as computed:
+            next(computed)
+        is_closed.set()
+        yield from chunks(source, requested)
+
+    expected = sweep((2, 3, 4, 5))
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(Program, "trace", trace)
+    monkeypatch.setattr(Program, "compile", compile_later)
+    monkeypatch.setattr(local.LocalSource, "chunks", chunks_again)
+    assert sweep((2, 3, 4, 5)).identical(expected)

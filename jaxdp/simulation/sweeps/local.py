@@ -111,8 +111,8 @@ class LocalSource:
                 self._runners.pop(program)
                 self._plan.release(program)
         finally:
-            for future in self._compiling.values():
-                future.cancel()
+            for waiting in [program for program, future in self._compiling.items() if future.cancel()]:
+                del self._compiling[waiting]  # a later call compiles it
 
     def _start_compiling(self, program: int) -> None:
         """Traces a program in this thread, and starts to compile it in another, unless that was done before."""
