@@ -15,7 +15,7 @@ from jaxdp.simulation.sweeps.progress import listen_to_chunks
 
 def build(num_arms):
     learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=num_arms)
-    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2] * (num_arms - 1) + [0.8]), 5)
+    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2] * (num_arms - 1) + [0.8]), 6)
 
 
 def sweep(num_arms=(2, 3, 4), **options) -> xr.Dataset:
