@@ -94,7 +94,8 @@ def test_a_distribution_is_that_of_the_releases_and_as_private_as_claimed(name):
         assert math.fsum(distribution.values()) == pytest.approx(1, abs=1e-10)
     spent = exact_budget(first, second, claim)
     assert spent <= native(claim).claimed * (1 + 1e-12)
-    assert spent == pytest.approx(LESS.get(name, native(claim).claimed), abs=1e-6)
+    # In 64 bits, scales are computed more accurately than in 32 bits: the true epsilon differs by a few millionths.
+    assert spent == pytest.approx(LESS.get(name, native(claim).claimed), rel=1e-5, abs=1e-6)
 
     more = {**entry.values, "epsilon": MORE.get(name, 1.1) * entry.values["epsilon"]}
     sampled, others = draws(name)
