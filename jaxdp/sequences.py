@@ -161,7 +161,7 @@ def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
     needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
-            f"{name} must fit in the memory of {device}, of which {_gib(free)} are free, got "
+            f"{name} must fit in the free memory of {device}, {_gib(free)}, got "
             f"{' by '.join(map(str, shape))} {dtype} {name}, which take {_gib(needed)}; "
             "float16 or uint8 would take less"
         )

@@ -205,7 +205,7 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
     is_whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
     if isinstance(plain, bool) or not is_whole or not plain >= minimum:
-        raise ValueError(f"{name} must be a whole number >= {minimum}, got {_short(plain)}")
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {_short(plain)}")
     limit = largest_integer() if maximum is None else maximum
     if plain > limit:
         is_short = maximum is None and limit < INT64_MAX

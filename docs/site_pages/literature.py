@@ -41,7 +41,7 @@ def literature_page() -> str:
             "bound on the regret, or on the error of an estimate, if the algorithm's page or a linked function of",
             ":doc:`jaxdp.theory <theory>` states one, or its order as :math:`O(\\cdot)`. Symbols and conditions are",
             "explained there. Trust model, unit and bound are those of the algorithm here. One paper",
-            "may have the algorithm without privacy, and another the private reports. The last column has the first",
+            "may have the non-private algorithm, and another the private reports. The last column has the first",
             "sentence on what differs from the papers; :doc:`deviations` has all of them, with reasons.",
             "",
             *table(HEAD, sorted(rows, key=lambda row: problems.index(row[0])), "10 14 8 12 30 16 22"),

@@ -94,14 +94,14 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
         "brackets: the median of the means of its peers. Peers are the other measured learners of the same family and",
         "trust model, except variants on this page. Their privacy units and kinds of claim may differ;",
         f":doc:`standings <../standings>` keep these apart. The last columns have the {what} of {unit}, and the least",
-        f"mean in the family without privacy (ε = ∞). In the picture, the score is the {what} divided by that of",
+        f"non-private mean (ε = ∞) in the family. In the picture, the score is the {what} divided by the {what} of",
         f"{unit}; scores below {pictures.LEAST_SCORE:g} are drawn at this value.",
         "",
     ]
     if any(protocol_of(name) == "quick" for name in shown):
         lines += [
-            "Results of the quick form have few seeds and few rounds, are in no standings, and are not meant to be",
-            "cited. Their peers are learners with results of the quick form.",
+            "Results of the quick form have few seeds and few rounds. They do not enter the standings, and should not",
+            "be cited. Their peers are learners with results of the quick form.",
             "",
         ]
     for name in entries:
@@ -147,7 +147,7 @@ def standings_page(pages: Mapping[str, str]) -> str:
         "# Standings",
         "",
         "This page compares the committed full results of the [frozen benchmark](../../howto/bench.md), in a table for "
-        "each family, trust model, privacy unit and kind of claim. Across tables nothing is ranked. "
+        "each family, trust model, privacy unit and kind of claim. Learners of different tables are not ranked. "
         "[How to read the standings](../../howto/bench.md#how-to-read-the-standings) explains scores, marks and the "
         "column on privacy.",
         "",
@@ -163,8 +163,8 @@ def standings_page(pages: Mapping[str, str]) -> str:
     lines += [
         "## Measured otherwise",
         "",
-        "Learners that stop by themselves and estimators from choices among more than two play no instance. Their "
-        f"pages show other measurements: {_names(apart, pages)}.",
+        "Two kinds of entries play no instance: learners that stop by themselves, and estimators from choices among "
+        f"more than two alternatives. Their pages show other measurements: {_names(apart, pages)}.",
         "",
     ]
     return "\n".join(lines)
@@ -241,7 +241,7 @@ def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:
         + (f" Not played: {', '.join(left_out)}." if left_out else ""),
         "",
     ]
-    return [*lines, *table(["instance", *heads, unit, "least without privacy"], rows, "15 17 17 17 17 12 15")]
+    return [*lines, *table(["instance", *heads, unit, "least non-private"], rows, "15 17 17 17 17 12 15")]
 
 
 def _unit(entries: Mapping[str, Entry]) -> str:

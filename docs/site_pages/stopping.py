@@ -273,7 +273,7 @@ def _run(name: str) -> Run:
 
 
 def _round_number(value: xr.DataArray) -> float:
-    """Returns a number with eight significant digits; whole numbers stay whole."""
+    """Returns a number with eight significant digits; integers stay whole."""
     return int(value) if value.dtype.kind in "iu" else float(f"{float(value):.8g}")
 
 

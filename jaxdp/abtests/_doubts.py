@@ -109,8 +109,8 @@ def warn_of_impossible_releases(
         epoch = int(np.flatnonzero(is_wrong)[0])
         warn_caller(
             f"epoch {epoch + 1} of {pairs[epoch]:.0f} pairs has the lead {leads[epoch]:.0f} and "
-            f"{discordant[epoch]:.0f} discordant pairs, which no bits give with this noise: are these sums of another "
-            "plan, or running totals?"
+            f"{discordant[epoch]:.0f} discordant pairs, which no bits can give with this noise: are these sums of "
+            "another plan, or running totals?"
         )
 
 

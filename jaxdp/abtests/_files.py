@@ -99,7 +99,7 @@ def describe(plan: Plan, users: float) -> str:
             f"{users:,.0f} users and the test that looks once:",
             f"  power for the planned lift: {plan.power_at(users):.2f}",
             f"  smallest lift with power {plan.power:g}: {'none' if math.isnan(lift) else f'{lift:+.3g}'}",
-            f"  least epsilon for the planned lift: {'none' if math.isnan(epsilon) else f'{epsilon:.3g}'}",
+            f"  smallest epsilon for the planned lift: {'none' if math.isnan(epsilon) else f'{epsilon:.3g}'}",
         ]
     )
 

@@ -65,8 +65,8 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
 def looks_text(schedule: Schedule | None) -> str:
     """Returns the end of the sentence "It looks after ..."."""
     if schedule is None:
-        return "1, 2, ..., 200 pairs, then after about 1% more each."
-    return f"{schedule.first:,} pairs, then after {schedule.growth:.0%} more each, and releases new pairs once."
+        return "1, 2, ..., 200 pairs, then after every increase of about 1%."
+    return f"{schedule.first:,} pairs, then after every increase of {schedule.growth:.0%}, and releases each pair once."
 
 
 def figure(setting: Setting, needs: Sequence[Needs]) -> Any:

@@ -184,11 +184,9 @@ class AnytimeLocal(NamedTuple):
             shapes = ", ".join(str(values.shape) for values in (users, *counts))
             raise ValueError(f"sizes, control and treatment must have one shape, [batches], got {shapes}")
         if np.any((users < 1) | (users != np.floor(users))):
-            raise ValueError(
-                f"sizes must be whole numbers >= 1, got {users[(users < 1) | (users != np.floor(users))][0]}"
-            )
+            raise ValueError(f"sizes must be integers >= 1, got {users[(users < 1) | (users != np.floor(users))][0]}")
         for name, values in zip(("control", "treatment"), counts, strict=True):
-            refuse_private(name, "whole numbers in [0, sizes]", (values < 0) | (values > users) | (values % 1 != 0))
+            refuse_private(name, "integers in [0, sizes]", (values < 0) | (values > users) | (values % 1 != 0))
         warn_of_totals(users, *counts)
         return self._evaluate(users, *counts)
 
@@ -259,7 +257,7 @@ class AnytimeCentral(NamedTuple):
             )
         for name, values in zip(("leads", "discordant"), released, strict=True):
             if np.any(values % 1 != 0):
-                raise ValueError(f"{name} must be whole numbers, got {values[values % 1 != 0][0]}")
+                raise ValueError(f"{name} must be integers, got {values[values % 1 != 0][0]}")
         epochs = np.arange(1, released[0].size + 1)
         totals = [np.cumsum(values, dtype=np.float64) for values in released]
         evidence = central_evidence(self.setting, self.schedule.slope_share)

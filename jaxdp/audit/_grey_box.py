@@ -335,7 +335,7 @@ def _account(
                 )
             if len(in_epsilon):
                 notes.append(
-                    f"releases cost at most mu = {costs.mu.max():.6g} (some noise is pure, so perhaps less), but "
+                    f"releases cost at most mu = {costs.mu.max():.6g} (releases with pure noise may cost less), but "
                     f"{claim.mu:g} is claimed"
                 )
         implied = max(implied, float(in_epsilon.max(initial=0.0)))

@@ -42,8 +42,8 @@ class Leaks:
 
     @property
     def verdict(self) -> str:
-        """The verdict: "violated" if a value leaks; else "cannot tell" if there are notes; else "consistent"."""
-        return "violated" if self.found else "cannot tell" if self.notes else "consistent"
+        """The verdict: "violated" if a value leaks; else "inconclusive" if there are notes; else "consistent"."""
+        return "violated" if self.found else "inconclusive" if self.notes else "consistent"
 
 
 def leaks(
@@ -106,12 +106,12 @@ def leaks(
     try:
         params, claim = learner.params(**tiny), learner.guarantee(**tiny)
     except ValueError as error:
-        return Leaks(found=(), notes=(f"values of a tiny budget are refused: {error}",))
+        return Leaks(found=(), notes=(f"values of a tiny budget are rejected: {error}",))
     if randomizes:
         return Leaks(found=(), notes=("reports are randomized responses, which show the data at any epsilon",))
     if not _is_tiny(claim):
         names = ", ".join(name for name in tiny if name in TINY)
-        state = f"with a tiny {names}" if names else "without a value that is a budget"
+        state = f"with a tiny {names}" if names else "with no value that is a budget"
         note = f"values do not make the noise large enough to hide data: {state} the claim is {claim}"
         return Leaks(found=(), notes=(note,))
     pair = users[0], map_units(claim, lambda old, new: new, *users)

@@ -62,7 +62,7 @@ class ScoreboardRow:
         trials: number of outputs under each input (the mean number for a claim on epsilon) in the attack that gave the
             lower bound; the requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box refutes the claim; "cannot tell" if
+        verdict: "violated" if a lower bound, the exact number or the grey box refutes the claim; "inconclusive" if
             neither an attack nor the grey box nor an exact distribution gave a result; "blunt" if, at the registered
             values, the bounds of attacks are less than half of the bounds on correct code (the noise may be too large,
             or inputs may have no effect); "nothing shown" if every bound is 0 and nothing else was measured; otherwise

@@ -108,7 +108,7 @@ def scoreboard(
     values or sizes. Each attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with
     all trials, on fresh outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has
     a second point, the grey box looks at the second point instead of the first, because more code runs there. If the
-    second point has no grey box, or the verdict of its grey box is "cannot tell", outputs are attacked at the second
+    second point has no grey box, or the verdict of its grey box is "inconclusive", outputs are attacked at the second
     point, on the first path. Outputs of blocks are not attacked if the grey box finds, at the first point, that blocks
     give the same runs as single rounds.
 
@@ -216,7 +216,7 @@ class _Audit:
         if second is not None:
             self.exact(second)
             grey = self.look(second)
-            if self.thorough or grey is None or grey.verdict == "cannot tell":
+            if self.thorough or grey is None or grey.verdict == "inconclusive":
                 for path, attack in self.second:
                     self.attack(Way(path, second.point, lambda attack=attack: attack), trials)
         # A look at the second point does not decide for the first one, where blocks may end elsewhere.
@@ -370,7 +370,7 @@ class _Audit:
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
         verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.distributions}
         order = "violated", "consistent", NOTHING_SHOWN
-        strongest = next((verdict for verdict in order if verdict in verdicts), "cannot tell")
+        strongest = next((verdict for verdict in order if verdict in verdicts), "inconclusive")
         return "blunt" if strongest in order[1:] and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:

@@ -78,11 +78,11 @@ class GreyBox:
 
     @property
     def verdict(self) -> str:
-        """The verdict: "violated" if there are faults; else "cannot tell" if there are notes; else "consistent".
+        """The verdict: "violated" if there are faults; else "inconclusive" if there are notes; else "consistent".
 
         "consistent" is no proof.
         """
-        return "violated" if self.faults else "cannot tell" if self.notes else "consistent"
+        return "violated" if self.faults else "inconclusive" if self.notes else "consistent"
 
 
 def wrong_use(release: Release) -> list[str]:
@@ -98,7 +98,8 @@ def wrong_use(release: Release) -> list[str]:
             limit = np.asarray(bound).reshape(-1, *[1] * (value.ndim - 1))
             if outside(value, limit + SLACK * np.abs(limit) * (1 if outside is np.greater else -1)).any():
                 faults.append(
-                    f"{release.site} gets a value beyond its bound {scalar(bound):g}, where its cost does not hold"
+                    f"{release.site} gets a value beyond its bound {scalar(bound):g}: its cost holds only within the "
+                    "bound"
                 )
     if entry.released is not None and not _is_sum(entry):
         faults.append(f"{release.site} releases a number that is not the sum of its value and its recorded noise")

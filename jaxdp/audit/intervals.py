@@ -201,5 +201,5 @@ def check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.n
         raise ValueError(f"trials must be >= 1, got {np.min(total):g}")
     bad = ~((successes >= 0) & (successes <= total) & (successes == np.floor(successes)))
     if bad.any():
-        raise ValueError(f"counts must be whole numbers in [0, trials], got {successes[bad][0]:g} of {total[bad][0]:g}")
+        raise ValueError(f"counts must be integers in [0, trials], got {successes[bad][0]:g} of {total[bad][0]:g}")
     return successes, total

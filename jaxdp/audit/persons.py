@@ -46,7 +46,7 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
         ValueError: if the schedule has fewer rounds.
     """
     if rounds > len(visits):
-        raise ValueError(f"rounds must be <= the {len(visits)} of visits, got {rounds}")
+        raise ValueError(f"rounds must be <= {len(visits)}, the number of visits, got {rounds}")
     return Visit(jnp.asarray(visits.person[:rounds]), jnp.asarray(visits.nth[:rounds]))
 
 

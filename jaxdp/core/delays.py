@@ -60,9 +60,7 @@ def delayed(world: Environment, delays: Any) -> Environment:
         )
     table = np.asarray(delays)
     if table.dtype.kind not in "iu" or table.ndim > 1 or not table.size:
-        raise ValueError(
-            f"delays must be a whole number, or a vector of them, got {table.dtype} of shape {table.shape}"
-        )
+        raise ValueError(f"delays must be an integer, or a vector of them, got {table.dtype} of shape {table.shape}")
     if table.min() < 0 or table.max() > LONGEST:
         raise ValueError(f"delays must be in [0, 2^20], got {table.min()} to {table.max()}")
     if table.ndim == 0:

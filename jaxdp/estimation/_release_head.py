@@ -145,7 +145,7 @@ def release_head(
         trust_model="central",
         privacy_unit=PERSON if persons is not None else "one label",
         unit="person" if persons is not None else "record",
-        argument="labels enter only one sum of whole numbers; it is released once with exact discrete Gaussian noise "
+        argument="labels enter only one sum of integers; it is released once with exact discrete Gaussian noise "
         "from the operating system's random words, and the head is post-processing",
         numerical_delta=0.0,
     )

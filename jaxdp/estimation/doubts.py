@@ -25,14 +25,15 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
 
     Reads `features` only if they are public.
     """
-    radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
+    radius, advice = values.get("radius"), "Rescale the columns of features to similar magnitudes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
-        advice = "Give a radius (without one, the loss of noisy labels may have no minimum), or b" + advice[1:]
+        advice = "Give a radius (without one, the loss of noisy labels may have no minimum), or r" + advice[1:]
     elif radius is not None and radius * size > FARTHEST:
         advice = (
-            f"A radius of {radius:g} does not bound the search for theta if features have size {size:.1g}: "
-            "multiply the features by a constant, so that their size is about 1, and choose a radius for such features"
+            f"A radius of {radius:g} does not bound the search for theta if features have magnitude {size:.1g}: "
+            "multiply the features by a constant, so that their magnitude is about 1, and choose a radius for such "
+            "features"
         )
     tolerance = values.get("tolerance", TOLERANCE)
     if tolerance < TOLERANCE >= estimate.certificate and default_float() == np.float32:
@@ -101,9 +102,9 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
 def warn_saturated(theta: np.ndarray) -> None:
     """Warns that the size of theta is arbitrary, because it makes answers nearly certain."""
     warn_caller(
-        f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
-        "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
-        "radius: a few units if features have a size of about 1",
+        f"do not rely on the magnitude of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers "
+        "nearly certain, and the objective may have no minimum, for example because labels can be separated. Give a "
+        "radius: a few units if features have a magnitude of about 1",
         RuntimeWarning,
     )
 
@@ -128,8 +129,8 @@ def warn_rounded_features(features: np.ndarray) -> None:
         warn_long_row(lengths[lengths > 0])
         return
     warn_caller(
-        f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
-        f"{least:.1g} of the largest): 32-bit floats do not determine theta along the difference of these "
+        f"columns of features are nearly dependent (with columns of norm 1, the smallest singular value is "
+        f"{least:.1g} times the largest): 32-bit floats do not determine theta along the difference of these "
         f"columns, even if `converged` is True. Drop a column, or use 64 bits{WITH_X64}",
         RuntimeWarning,
     )
@@ -138,9 +139,9 @@ def warn_rounded_features(features: np.ndarray) -> None:
 def warn_long_row(lengths: np.ndarray) -> None:
     """Warns that the norm of a row of features is much larger than the median norm; `lengths` are the norms, > 0."""
     warn_caller(
-        f"the longest row of features is {lengths.max() / np.median(lengths):.1g} times as long as the median row: "
-        f"32-bit floats lose the information in shorter rows, even if `converged` is True. Bring rows to similar "
-        f"lengths, or use 64 bits{WITH_X64}",
+        f"the largest row of features has {lengths.max() / np.median(lengths):.1g} times the median norm: "
+        f"32-bit floats lose the information in rows of small norm, even if `converged` is True. Rescale rows to "
+        f"similar norms, or use 64 bits{WITH_X64}",
         RuntimeWarning,
     )
 

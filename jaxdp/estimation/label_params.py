@@ -56,7 +56,7 @@ def clear_labels_claim() -> Guarantee:
     return Guarantee.none(
         trust_model="central",
         privacy_unit="one label",
-        argument="none: the labels are used in the clear and the estimate is released without noise",
+        argument="none: the labels are used as they are, and the estimate is released without noise",
     )
 
 

@@ -192,7 +192,7 @@ def _read_parquet(name: str) -> np.ndarray:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ValueError(f"{name}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
+        raise ValueError(f"{name}: reading Parquet needs pyarrow: pip install 'jaxdp[parquet]'") from error
     data = Path(name).read_bytes()
     try:
         table = pq.read_table(pa.BufferReader(data))

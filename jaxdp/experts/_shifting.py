@@ -282,7 +282,7 @@ def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array,
 def _check_shifts(name: str, value: Any, largest: int) -> int:
     shifts = check_count(name, value, 0)
     if shifts > largest:
-        raise ValueError(f"{name} must be a whole number in [0, {largest}], got {value}")
+        raise ValueError(f"{name} must be an integer in [0, {largest}], got {value}")
     return shifts
 
 

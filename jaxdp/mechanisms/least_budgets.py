@@ -21,11 +21,11 @@ def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0) -> fl
     Examples:
         >>> check_laplace(1e-12)
         Traceback (most recent call last):
-        ValueError: epsilon must be >= 1.46e-11, as integers hold no larger noise, got 1e-12
+        ValueError: epsilon must be >= 1.46e-11, as larger noise would overflow integers, got 1e-12
     """
     check_epsilon(epsilon)
     # A sensitivity has at most 2 / COARSEST steps for one number, and rounding adds one step for each number.
     least = (2 / COARSEST * 2 ** math.ceil(math.log2(numbers)) + numbers) / LARGEST_SCALE * times * ROUNDING
     if epsilon < least:
-        raise ValueError(f"epsilon must be >= {least:.3g}, as integers hold no larger noise, got {epsilon:g}")
+        raise ValueError(f"epsilon must be >= {least:.3g}, as larger noise would overflow integers, got {epsilon:g}")
     return epsilon

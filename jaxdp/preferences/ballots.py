@@ -75,7 +75,7 @@ class Ballots:
             raise ValueError("orders must all be different")
         for index, count in enumerate(self.counts):
             if not _is_whole(count) or not count >= 1:
-                raise ValueError(f"counts[{index}] must be a whole number >= 1, got {short_repr(count)}")
+                raise ValueError(f"counts[{index}] must be an integer >= 1, got {short_repr(count)}")
         if self.num_ballots > MAX_BALLOTS:
             raise ValueError("counts must sum to at most 2**53")
 

@@ -89,7 +89,7 @@ def _check_type(field: Any) -> None:
     numeric = field.name in _NUMERIC
     is_truth = field.name == "tie" and kinds.is_boolean(kind)
     if not (kinds.is_integer(kind) or is_truth or (kinds.is_floating(kind) if numeric else text)):
-        rule = "numbers" if numeric else "truth values, 0 and 1" if field.name == "tie" else "text or whole numbers"
+        rule = "numbers" if numeric else "truth values, 0 and 1" if field.name == "tie" else "text or integers"
         raise ValueError(f"column {field.name} must hold {rule}, got {field.type}")
 
 

@@ -244,5 +244,5 @@ def _order_text(order: Order) -> str:
 
 def _whole(name: str, text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueError(f"{name} must be a whole number, got {short_repr(text)}")
+        raise ValueError(f"{name} must be an integer, got {short_repr(text)}")
     return int(text)

@@ -218,7 +218,7 @@ def _column(name: str, values: Any) -> list[str]:
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {column.shape}")
     types = (int, np.integer) if name != "weight" else (int, np.integer, float, np.floating, Decimal)
-    rule = "text or whole numbers" if name != "weight" else "numbers"
+    rule = "text or integers" if name != "weight" else "numbers"
     texts = []
     for number, value in enumerate(column):
         if value is None or type(value).__name__ in ("NAType", "NaTType"):  # missing, in pandas
@@ -288,7 +288,7 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]
             return winner, loser, int(weight), is_tie
     except InvalidOperation:  # nan, or an exponent that Decimal cannot represent
         pass
-    raise ValueError(f"weight must be a whole number in [0, 2**53], got {short_repr(text)}")
+    raise ValueError(f"weight must be an integer in [0, 2**53], got {short_repr(text)}")
 
 
 def tabulate(counts: dict[tuple[str, str], int], ties: dict[tuple[str, str], int] | None = None) -> ComparisonTable:

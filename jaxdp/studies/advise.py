@@ -326,7 +326,7 @@ def _check_rounds(horizon: float, least: int) -> int:
     Raises a ValueError unless the horizon is an integer >= `least` that JAX's integers can represent.
     """
     if not math.isfinite(horizon) or horizon != int(horizon):
-        raise ValueError(f"horizon must be a whole number, got {horizon}")
+        raise ValueError(f"horizon must be an integer, got {horizon}")
     return check_horizon(int(horizon), minimum=least)
 
 

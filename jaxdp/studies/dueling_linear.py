@@ -82,7 +82,7 @@ def dueling_linear(
         raise ValueError(f"dim must have values in [1, {num_arms}], the number of arms, got {list(dim)}")
     horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
     if math.inf in list(epsilon):
-        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
+        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to the non-private regret")
     checkpoints = np.unique(
         np.geomspace(max(horizon / 1e5, 100), horizon, NUM_CHECKPOINTS).round().astype(int)
     ).tolist()
@@ -146,7 +146,7 @@ def costs(results: xr.Dataset) -> str:
     cells = "{:.1%} ({:.1%} to {:.1%})".format, shares.difference, shares.low, shares.high
     rows = shared.format_rows(labels_of(results), *cells, by="dim")
     return shared.format_table(
-        "excess regret over no privacy, paired, as a share of the regret without privacy",
+        "excess over the non-private regret, paired, as a share of it",
         shared.epsilon_headers(excess),
         rows,
     )
@@ -169,7 +169,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
         return [label, *(shared.format_threshold(smallest.sel(dim=dim, round=value)) for value in shown_rounds), order]
 
     return shared.sufficient_epsilon_table(
-        f"smallest ε of the grid that is shown to come within {shared.WITHIN:.0%} of no privacy",
+        f"smallest ε of the grid that is shown to come within {shared.WITHIN:.0%} of the non-private regret",
         results.pseudo_regret,
         results.pseudo_regret.sel(epsilon=math.inf, drop=True),
         [*(f"T = {value:,}" for value in shown_rounds), "order of Thm 3"],

@@ -102,7 +102,7 @@ def ldp_linear(
         raise ValueError("dim must have at least one value, got none")
     horizon = check_horizon(horizon, minimum=LEAST_HORIZON)
     if math.inf in list(epsilon) and BASELINE in names:
-        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to no privacy")
+        warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons come close to the non-private regret")
     checkpoints = np.unique(np.geomspace(horizon / 100, horizon, NUM_CHECKPOINTS).round().astype(int)).tolist()
 
     def build(learner: str, dim: int) -> Run:
@@ -235,7 +235,7 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
         return ""
     last, labels = results.pseudo_regret.isel(round=-1), labels_of(results)
     return shared.sufficient_epsilon_table(
-        f"smallest ε of the grid at which regret is shown to be within {shared.WITHIN:.0%} of no privacy "
+        f"smallest ε of the grid at which regret is shown to be within {shared.WITHIN:.0%} of the non-private regret "
         f"({LEARNERS[BASELINE].label}, ε = ∞; 95% confidence)",
         last,
         last.sel(epsilon=math.inf, learner=BASELINE, drop=True),

@@ -27,9 +27,9 @@ def whole_number(text: Any) -> int:
         if len(fraction) <= power:
             text = integer_digits + fraction + "0" * (power - len(fraction))
     if not re.fullmatch(r"[+-]?\d+", text.strip()):
-        raise typer.BadParameter(f"{text!r} is not a whole number, such as 10000 or 1e4{_repeat(text)}")
+        raise typer.BadParameter(f"{text!r} is not an integer, such as 10000 or 1e4{_repeat(text)}")
     if len(text.strip()) > LONGEST:
-        raise typer.BadParameter(f"a whole number must have at most {LONGEST} digits, got {len(text.strip())}")
+        raise typer.BadParameter(f"an integer must have at most {LONGEST} digits, got {len(text.strip())}")
     return int(text)
 
 

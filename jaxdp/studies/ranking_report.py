@@ -127,7 +127,7 @@ def table(results: xr.Dataset) -> str:
     seeds = plotting.seed_count(results.sizes["seed"])
     title = (
         f"Over {seeds} of privacy noise: how often {results['item'].values[order[0]]} comes first (95% confidence"
-        " interval, Clopper-Pearson), and\nKendall's tau with the ranking without privacy (1 same, 0 unrelated, -1"
+        " interval, Clopper-Pearson), and\nKendall's tau with the non-private ranking (1 same, 0 unrelated, -1"
         " reversed; +- 95% confidence interval of\nthe mean, Student's t):"
     )
     private = results.estimator.values[1:]

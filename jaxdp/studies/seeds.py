@@ -20,7 +20,7 @@ def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
     Args:
         num_seeds: number of repetitions.
         needed: minimum number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
-        question: words that complete "to say ...", for example "which epsilons come close to no privacy".
+        question: words that complete "to say ...", for example "which epsilons come close to the non-private regret".
 
     Raises:
         ValueError: if num_seeds is not an integer >= 1.

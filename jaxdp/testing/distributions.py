@@ -115,8 +115,8 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
     for place, first, second in pairs:
         gap = distance(first, second, plan.tolerance)
         assert gap <= bound, (
-            f"counts must have the distribution of rounds, got distribution functions of {place} that are "
-            f"{gap:.3f} apart, of {plan.num_lanes} lanes each, where chance explains {bound:.3f}"
+            f"counts must have the distribution of rounds, got distribution functions of {place} that "
+            f"differ by {gap:.3f}, for {plan.num_lanes} lanes each; chance explains a difference of {bound:.3f}"
         )
 
 

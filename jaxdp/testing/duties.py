@@ -43,7 +43,7 @@ def check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> N
             refusal = str(error)
         else:
             refusal = ""
-        assert "epsilon" in refusal, f"params must refuse epsilon = {epsilon} and name it, got {refusal or 'no error'}"
+        assert "epsilon" in refusal, f"params must reject epsilon = {epsilon} and name it, got {refusal or 'no error'}"
 
 
 def check_claim(

@@ -145,7 +145,7 @@ def test_bounds_are_those_of_relative_entropies():
         ({"trust": "shuffle"}, "trust must be one of local, central"),
         ({"failure_prob": 0.5}, "failure_prob must be in"),
         ({"power": 0.05}, "power must be > failure_prob"),
-        ({"num_runs": 10}, "num_runs must be a whole number >= 100"),
+        ({"num_runs": 10}, "num_runs must be an integer >= 100"),
         ({"epsilon": 1e-9}, "must need at most 2\\^53 users"),
     ],
 )

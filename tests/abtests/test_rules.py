@@ -122,11 +122,11 @@ def test_wrong_data_are_refused(local, central):
         rule.evaluate([0, 1], [])
     with pytest.raises(ValueError, match="must have one shape"):
         rule.evaluate_counts([2, 2], [1], [1, 1])
-    with pytest.raises(ValueError, match="sizes must be whole numbers >= 1"):
+    with pytest.raises(ValueError, match="sizes must be integers >= 1"):
         rule.evaluate_counts([0], [0], [0])
-    with pytest.raises(ValueError, match="treatment must be whole numbers in"):
+    with pytest.raises(ValueError, match="treatment must be integers in"):
         rule.evaluate_counts([2], [1], [3])
-    with pytest.raises(ValueError, match=r"leads must be whole numbers, got 0\.5"):
+    with pytest.raises(ValueError, match=r"leads must be integers, got 0\.5"):
         central.test("anytime").evaluate([0.5], [1])
     with pytest.raises(ValueError, match="leads and discordant must have one shape"):
         central.test("anytime").evaluate([1, 2], [1])
@@ -218,7 +218,7 @@ def test_releases_that_no_bits_give_are_named(central):
         warnings.simplefilter("error")
         rule.evaluate(leads=[31, 12], discordant=[133, 27])
     for leads, discordant in (([310], [13]), ([10**6], [118]), ([0], [-200]), ([0], [10_000])):
-        with pytest.warns(UserWarning, match="which no bits give with this noise"):
+        with pytest.warns(UserWarning, match="which no bits can give with this noise"):
             rule.evaluate(leads=leads, discordant=discordant)
 
 

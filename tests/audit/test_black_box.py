@@ -118,7 +118,7 @@ def test_errors():
     for bad in [jax.random.PRNGKey(0), jax.random.split(key), 0]:
         with pytest.raises(ValueError, match="key must be one typed PRNG key"):
             audit(bad, attack)
-    with pytest.raises(ValueError, match="trials must be a whole number >= 100, got 99"):
+    with pytest.raises(ValueError, match="trials must be an integer >= 100, got 99"):
         audit(key, attack, trials=99)
     with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), got 1.0"):
         audit(key, attack, confidence=1.0)

@@ -214,7 +214,7 @@ def test_branches_on_private_data_are_refused():
 
 @pytest.mark.parametrize(("name", "value"), [("rounds", 0), ("num_bases", 1), ("num_neighbours", 0)])
 def test_bad_counts(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be a whole number >= "):
+    with pytest.raises(ValueError, match=f"{name} must be an integer >= "):
         look(small.follows_itself(0.0), small.draw_corners(1), **{name: value})
 
 
@@ -259,7 +259,7 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
 
     assert look(learner(scalars), unclipped).faults == (
         "randomize_scalar in privatize changes by 3 in max norm, but 1 is declared",
-        "randomize_scalar in privatize gets a value beyond its bound 0.5, where its cost does not hold",
+        "randomize_scalar in privatize gets a value beyond its bound 0.5: its cost holds only within the bound",
     )
 
     def not_centred(key, feedback, params):

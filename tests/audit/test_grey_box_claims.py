@@ -50,16 +50,16 @@ def turned(key, params, label):
 
 def test_noise_that_writes_nothing_cannot_be_told():
     found = look(small.releases_of(lambda key, params, report: own_noise(key, params, report[0])))
-    assert (found.verdict, found.faults, found.sites) == ("cannot tell", (), ())
+    assert (found.verdict, found.faults, found.sites) == ("inconclusive", (), ())
     assert "the public state depends on the users and the key, but nothing was recorded" in found.notes[0]
     rare = small.releases_of(lambda key, params, report: turned(key, params, report[0].astype(jnp.int32)), np.int32(0))
-    assert look(rare).verdict == "cannot tell"
+    assert look(rare).verdict == "inconclusive"
 
     local = small.curator(lambda key, params, state, report: state, lambda: State((), ()), small.guarantee("local"))
     randomizes = local._replace(
         privatize=lambda key, params, public, context, action, feedback: own_noise(key, params, feedback)
     )
-    assert look(randomizes).verdict == "cannot tell"
+    assert look(randomizes).verdict == "inconclusive"
 
 
 def test_noise_drawn_before_it_is_needed():
@@ -70,7 +70,7 @@ def test_noise_drawn_before_it_is_needed():
         round_, _ = state.public
         return State(state.private, (round_ + 1, report[0] + state.private[round_] / params))
 
-    assert look(small.curator(update, lambda: State((), ()))._replace(init=init)).verdict == "cannot tell"
+    assert look(small.curator(update, lambda: State((), ()))._replace(init=init)).verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_learners_that_record_some_of_their_noise():
     assert both(False, 0.0).verdict == "consistent"
     assert both(False, 1.0).faults == (f"the public state {AROUND}",)  # though random, and larger than the exact value
     found = both(True, 0.0)
-    assert (found.verdict, found.faults) == ("cannot tell", ())
+    assert (found.verdict, found.faults) == ("inconclusive", ())
     assert "noise from a mechanism that records no entry" in found.notes[0]
 
 
@@ -230,7 +230,7 @@ def shuffled(randomizer) -> Learner:
 
 def test_the_reports_of_a_shuffled_learner():
     found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, params)), rounds=6)
-    assert (found.verdict, found.faults, found.spent) == ("cannot tell", (), 1.0)
+    assert (found.verdict, found.faults, found.spent) == ("inconclusive", (), 1.0)
     assert found.notes == ("amplification by shuffling is not computed here",)
     found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, 2 * params)), rounds=6)
     assert found.faults == ("a user's report costs epsilon = 2, but local_epsilon is 1",)

@@ -83,7 +83,7 @@ def test_totals_that_no_mechanism_sees():
         return update_counts(key, params, state, plan, (report[0], noisy))
 
     result = found(right._replace(counts=right.counts._replace(update_counts=own_noise)), "counts", num_bases=8)
-    assert (result.verdict, result.faults) == ("cannot tell", ())
+    assert (result.verdict, result.faults) == ("inconclusive", ())
     assert "nothing was recorded" in result.notes[0]
 
 
@@ -91,7 +91,7 @@ def test_totals_that_no_mechanism_sees():
 def test_noise_inside_kernels_cannot_be_read(name):
     entry = registry.LEARNERS[name]
     result = found(entry.make(), "blocks", entry, ROUNDS[name])
-    assert (result.verdict, result.faults) == ("cannot tell", ())
+    assert (result.verdict, result.faults) == ("inconclusive", ())
     assert "nothing was recorded" in result.notes[0]
 
 
@@ -113,13 +113,13 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
     half = grey_box_of_paths(
         jax.random.key(0), learner._replace(blocks=blocks), entry.values, entry.make_user, **options
     )
-    assert half.verdict == "cannot tell"
+    assert half.verdict == "inconclusive"
     assert "in blocks: the public state depends on the users and the key" in half.notes[0]
 
 
 @pytest.mark.parametrize(
     ("path", "verdict"),
-    [("rounds", "consistent"), ("blocks", "consistent"), ("counts", "cannot tell")],
+    [("rounds", "consistent"), ("blocks", "consistent"), ("counts", "inconclusive")],
 )
 def test_reports_of_local_learners(path, verdict):
     """Checks that reports in blocks come from mechanisms; their total has the right distribution, and no tape entry."""
@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_a_note():
     learner = small.branches_on_data()
     options: dict[str, Any] = {"answer": lambda answers, history, action: answers, "rounds": 2}
     result = grey_box_of_paths(jax.random.key(0), learner, {"epsilon": 1.0}, small.draw_corners(1), **options)
-    assert (result.verdict, result.faults) == ("cannot tell", ())
+    assert (result.verdict, result.faults) == ("inconclusive", ())
     assert "not behind a branch on private data" in result.notes[0]
 
 

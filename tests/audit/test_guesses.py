@@ -74,5 +74,5 @@ def test_nothing_is_proved_by_nothing():
 
 def test_errors():
     for right, guesses in [(-1, 10), (11, 10), (5, 2001)]:
-        with pytest.raises(ValueError, match=r"counts must be whole numbers in \[0, trials\]"):
+        with pytest.raises(ValueError, match=r"counts must be integers in \[0, trials\]"):
             guess_bound(right, guesses, 2000, sides=1, delta=0.0, error=0.05)

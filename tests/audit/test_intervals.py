@@ -59,7 +59,7 @@ def test_errors():
         with pytest.raises(ValueError, match=rf"confidence must be in \(0, 1\), got {bad}"):
             clopper_pearson([1], 10, confidence=bad)
     for bad in [-1, 11, 0.5, math.nan]:
-        with pytest.raises(ValueError, match=r"counts must be whole numbers in \[0, trials\]"):
+        with pytest.raises(ValueError, match=r"counts must be integers in \[0, trials\]"):
             clopper_pearson([bad], 10)
     with pytest.raises(ValueError, match="trials must be >= 1, got 0"):
         clopper_pearson([0], 0)

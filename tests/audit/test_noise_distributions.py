@@ -137,7 +137,7 @@ def test_distances(distribution):
 def test_losses_are_log_ratios_of_densities():
     key, values = jax.random.key(2), jnp.asarray([[0.0, 2.0], [1.0, 2.0], [3.0, 1.5]])
     noise = {"laplace": jax.random.laplace(key, (2,)), "normal": jax.random.normal(key, (2,))}
-    noise["geometric"] = noise["laplace"]  # its probabilities have the same ratios, in whole numbers
+    noise["geometric"] = noise["laplace"]  # its probabilities have the same ratios, in integers
     for name, density in (
         ("laplace", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),
         ("geometric", lambda y, x: -jnp.abs(y - x).sum(-1) / 1.5),

@@ -176,7 +176,7 @@ def test_what_fails_is_a_note_and_the_rest_goes_on():
         "grey box: KeyError: 'absent'",
     )
     row = row_of(Target(guarantee=claim, attacks={"blocks": fails}, notes=("why",)))
-    assert (row.verdict, row.path, row.lower_bound, row.ratio) == ("cannot tell", "", 0.0, 0.0)
+    assert (row.verdict, row.path, row.lower_bound, row.ratio) == ("inconclusive", "", 0.0, 0.0)
     assert row.notes == ("why", "blocks: RuntimeError: two lines")
     assert "  -  " in format_row(row, [])
 

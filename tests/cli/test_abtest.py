@@ -33,7 +33,7 @@ def test_a_plan_with_its_picture_and_its_file(log, tmp_path):
     result = run("--trust", "local", "--users", 5_000, "--plot", picture, "--reports", log, "--control", "old")
     assert result.exit_code == 0, result.output
     assert "looks once (two-proportion z-test)" in result.output
-    assert "least epsilon for the planned lift" in result.output
+    assert "smallest epsilon for the planned lift" in result.output
     lines = result.output.splitlines()
     assert "treatment is better" in lines[1], "the verdict comes before the plan"
     bits = read_arms(log, "old", is_private=False)

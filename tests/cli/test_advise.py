@@ -140,8 +140,8 @@ def test_trust_and_claims_choose_candidates():
 WRONG = {
     "problem": ({"problem": "chess"}, "problem must be one of"),
     "epsilon": ({"epsilon": float("inf")}, "epsilon must be finite, got inf"),
-    "horizon": ({"horizon": 1000.5}, r"horizon must be a whole number, got 1000\.5"),
-    "seeds": ({"num_seeds": 4}, "num_seeds must be a whole number >= 5, got 4"),
+    "horizon": ({"horizon": 1000.5}, r"horizon must be an integer, got 1000\.5"),
+    "seeds": ({"num_seeds": 4}, "num_seeds must be an integer >= 5, got 4"),
     "learner": ({"learner": ["mle"]}, "learner must be one of"),
     "trust": ({"trust": "nobody"}, "trust must be one of"),
     "delta": ({"delta": 2.0}, r"delta must be in \(0, 1\), got 2\.0"),
@@ -160,12 +160,12 @@ WRONG = {
     "a lift beyond 1": ({"rate": 0.5, "lift": 1.5}, "lift must be at most 1 at rate 0.5, got 1.5"),
     "people alone": ({"people": 50, "horizon": None}, "people and visits must be given together, got 50 and None"),
     "people and rounds": ({"people": 50, "visits": 9}, "horizon must be left out with people and visits, .* got 400"),
-    "no people": ({"people": 0, "visits": 9, "horizon": None}, "people must be a whole number >= 1, got 0"),
+    "no people": ({"people": 0, "visits": 9, "horizon": None}, "people must be an integer >= 1, got 0"),
     "contexts of people": (
         {"people": 50, "visits": 9, "problem": "contextual"},
         "problem must be one of bandit, duels, experts with people and visits, got contextual",
     ),
-    "no features": ({"problem": "contextual", "dim": 0}, "dim must be a whole number >= 1, got 0"),
+    "no features": ({"problem": "contextual", "dim": 0}, "dim must be an integer >= 1, got 0"),
 }
 
 

@@ -144,9 +144,9 @@ def test_help_says_what_the_confidence_is_of():
     [
         (["nothing"], "name must be one of laplace, gaussian"),
         (["lapalce"], "got 'lapalce'. Did you mean laplace"),
-        (["laplace", "--trials", "99"], "trials must be a whole number >= 100, got 99"),
+        (["laplace", "--trials", "99"], "trials must be an integer >= 100, got 99"),
         (["laplace", "--thorough", "--no-search"], "search must not be left out with --thorough"),
-        (["laplace", "--jobs", "0"], "jobs must be a whole number >= 1, got 0"),
+        (["laplace", "--jobs", "0"], "jobs must be an integer >= 1, got 0"),
         (["laplace", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
         (["laplace", "--json", "absent/board.json"], "json must lie in a folder that exists, got absent/board.json"),
         (

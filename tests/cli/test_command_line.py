@@ -253,7 +253,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
             ["run", "reward-estimation", "--solver", "magic"],
             "solver must be one of exact, averaged, literal, got 'magic'",
         ),
-        (["run", "reward-estimation", "--seeds", "0"], "--seeds must be a whole number >= 1, got 0"),
+        (["run", "reward-estimation", "--seeds", "0"], "--seeds must be an integer >= 1, got 0"),
         (["run", "private-ranking", "--comparisons", "absent.csv"], "absent.csv"),
         (["run", "private-ranking", "--comparisons", "bad.csv"], "bad.csv, line 2: "),
         (["run", "private-ranking", "--comparisons", "."], "directory"),
@@ -262,7 +262,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-policy", "--expertise", "nan"], "expertise must be finite, got nan"),
         (["run", "dueling-regret", "--learner", "laplace"], "learner must be one of "),
         (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers with a unique maximum"),
-        (["run", "dueling-regret", "--horizon", "10"], "horizon must be a whole number >= 100, got 10"),
+        (["run", "dueling-regret", "--horizon", "10"], "horizon must be an integer >= 100, got 10"),
         (["run", "tracking-regret", "--learner", "laplace"], "learner must be one of "),
         (["run", "tracking-regret", "--switches", "20000"], "--switches must be < horizon = 20000, got 20000"),
         (["run", "tracking-separation", "--ratio", "0"], "ratio must be > 0, got 0.0"),
@@ -275,7 +275,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["list", "--kind", "oracle"], "kind must be one of mechanism, learner, estimator, got 'oracle'"),
         (["list", "--claims", "--kind", "learner"], "kind must be left out with --claims, got 'learner'"),
         (["list", "--claims", "--all"], "all must be left out with --claims"),
-        (["--cpu-devices", "0", "list"], "cpu_devices must be a whole number >= 1, got 0"),
+        (["--cpu-devices", "0", "list"], "cpu_devices must be an integer >= 1, got 0"),
     ],
 )
 def test_bad_input_is_told_in_one_line_and_leaves_nothing(arguments, message, tmp_path, monkeypatch, capsys):
@@ -372,7 +372,7 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
         ("inspect", str(tmp_path)): "store must be the store of a sweep",
         ("inspect", store + "x"): f"store must be the store of a sweep, got {store}x, which does not exist",
         ("sweep", "none", "--store", store): f"study must be one of {', '.join(STUDIES)}, got 'none'",
-        (*sweep, "--process-index", "x", "--num-processes", "2"): "process_index must be a whole number >= 0, got 'x'",
+        (*sweep, "--process-index", "x", "--num-processes", "2"): "process_index must be an integer >= 0, got 'x'",
     }.items():
         code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
         assert (code, message in printed.err) == (2, True), printed.err

@@ -222,9 +222,9 @@ def test_the_election_of_2003():
     ("values", "message"),
     [
         ({"learner": ["ucb"]}, "learner must be one of .*rucb.*, got 'ucb'"),
-        ({"answers": 0}, "answers must be a whole number >= 1, got 0"),
+        ({"answers": 0}, "answers must be an integer >= 1, got 0"),
         ({"largest": 0.5}, "largest must be >= 1, got 0.5"),
-        ({"rounds": 0}, "rounds must be a whole number >= 1, got 0"),
+        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
         ({"epsilon": [0.0], "largest": 1.0}, "epsilon must be > 0, got 0"),
     ],
 )

@@ -190,9 +190,9 @@ def test_regret_against_epsilon():
         ({"utility": [1.0]}, r"utility must be at least two numbers with a unique maximum, got \[1.0\]"),
         ({"utility": [1.0, 1.0, 0.0]}, r"utility must be at least two numbers with a unique maximum"),
         ({"utility": [1.0, math.nan]}, r"utility must be finite, got nan at index \(1,\)"),
-        ({"horizon": 99}, r"horizon must be a whole number >= 100, got 99"),
-        ({"horizon": math.nan}, r"horizon must be a whole number >= 100, got nan"),
-        ({"num_seeds": 0}, r"num_seeds must be a whole number >= 1, got 0"),
+        ({"horizon": 99}, r"horizon must be an integer >= 100, got 99"),
+        ({"horizon": math.nan}, r"horizon must be an integer >= 100, got nan"),
+        ({"num_seeds": 0}, r"num_seeds must be an integer >= 1, got 0"),
         ({"learner": ["versatile_sparring_gaussian"], "delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
     ],
 )

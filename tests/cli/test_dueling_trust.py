@@ -108,9 +108,9 @@ def test_the_figure():
     ("values", "message"),
     [
         ({"learner": ["ucb"]}, "learner must be one of ebs_phased, .*, got 'ucb'"),
-        ({"num_arms": [1]}, "num_arms must be a whole number >= 2, got 1"),
-        ({"horizon": 99}, "horizon must be a whole number >= 100, got 99"),
-        ({"num_arms": [20]}, "horizon must be a whole number >= 200, got 100"),
+        ({"num_arms": [1]}, "num_arms must be an integer >= 2, got 1"),
+        ({"horizon": 99}, "horizon must be an integer >= 100, got 99"),
+        ({"num_arms": [20]}, "horizon must be an integer >= 200, got 100"),
         ({"span": 0.0}, "span must be > 0, got 0"),
         ({"span": math.nan}, "span must be > 0, got nan"),
         ({"epsilon": [0.0]}, "epsilon must be > 0, got 0"),

@@ -79,11 +79,11 @@ def test_every_learner_can_be_made():
 def test_errors():
     cases: Any = (
         ({"learner": ["rucb"]}, "learner must be one of pairwise_elimination, "),
-        ({"num_arms": 1}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1}, "num_arms must be an integer >= 2, got 1"),
         ({"gap": 1.5}, r"gap must be in \(0, 1\], got 1.5"),
         ({"gap": math.nan}, "gap must be > 0, got nan"),
         ({"failure_prob": 0.0}, r"failure_prob must be in \(0, 1\), got 0.0"),
-        ({"horizon": 2}, "horizon must be a whole number >= 3, got 2"),
+        ({"horizon": 2}, "horizon must be an integer >= 3, got 2"),
     )
     for wrong, said in cases:
         with pytest.raises(ValueError, match=said):

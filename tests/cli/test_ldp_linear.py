@@ -68,7 +68,7 @@ def test_the_report():
     np.testing.assert_allclose(gains["local: Gaussian reports"], [2, 2], atol=0.05)
     np.testing.assert_allclose(gains["local: reports on a sphere"], [4, 4], atol=0.1)
     title, _, *rows = study.sufficient_epsilons(results).splitlines()
-    assert "within 10% of no privacy (local: Gaussian reports, ε = ∞;" in title  # the baseline of every row
+    assert "within 10% of the non-private regret (local: Gaussian reports, ε = ∞;" in title  # the baseline of every row
     enough = {line.split("  ")[0]: line.split()[-1] for line in rows}
     assert enough["joint: one counter"] == "64"
     assert enough["local: Gaussian reports"] == "these"

@@ -20,7 +20,7 @@ def test_whole_numbers(text, value):
 
 @pytest.mark.parametrize("text", ["1.0", "1.5", "1.25e1", "1e-4", "inf", "nan", "", "1e999", "x", "1,2", "1" * 41])
 def test_what_is_no_whole_number(text):
-    with pytest.raises(typer.BadParameter, match=r"whole number"):
+    with pytest.raises(typer.BadParameter, match=r"integer"):
         whole_number(text)
 
 
@@ -49,7 +49,7 @@ HUGE = "9" * 20
 REFUSED = {
     "several values": (("run", "dueling-regret", "--epsilon", "0.1", "0.3"), "--epsilon 0.1 --epsilon 0.3"),
     "a list": (("run", "dueling-regret", "--epsilon", "0.1,0.3"), "repeat the option for each"),
-    "a seed that is no whole number": (("run", "private-ranking", "--seed", "1.0"), "'1.0' is not a whole number"),
+    "a seed that is no integer": (("run", "private-ranking", "--seed", "1.0"), "'1.0' is not an integer"),
     "a radius without end": (("run", "private-ranking", "--radius", "inf"), "radius must be finite, got inf"),
     "huge seeds": (("run", "ldp-best-arm", "--seeds", HUGE), "--seeds must be <= "),
     "a huge horizon": (("run", "dueling-regret", "--horizon", HUGE), "horizon must be <= "),

@@ -260,10 +260,10 @@ def test_separation():
         ({"learner": ["hedge"]}, r"learner must be one of exponential_weights, .*, got 'hedge'"),
         ({"adversary": ["nice"]}, r"adversary must be one of shifting, .*, got 'nice'"),
         ({"horizon": []}, r"horizon must have at least one value, got none"),
-        ({"horizon": [1]}, r"horizon must be a whole number >= 2, got 1"),
-        ({"num_switches": [-1]}, r"num_switches must be a whole number >= 0, got -1"),
+        ({"horizon": [1]}, r"horizon must be an integer >= 2, got 1"),
+        ({"num_switches": [-1]}, r"num_switches must be an integer >= 0, got -1"),
         ({"num_switches": [2, 50]}, r"num_switches must be < horizon = 50, got 50"),
-        ({"num_experts": [1]}, r"num_experts must be a whole number >= 2, got 1"),
+        ({"num_experts": [1]}, r"num_experts must be an integer >= 2, got 1"),
         ({"gap": 0.6}, r"gap must be in \(0, 1/2\], got 0.6"),
         ({"gap": math.nan}, r"gap must be > 0, got nan"),
         ({"epsilon": [0.0]}, r"epsilon must be > 0, got 0.0"),
@@ -293,7 +293,7 @@ def test_errors(values, message):
     [
         ({"ratio": [0.0]}, r"ratio must be > 0, got 0.0"),
         ({"ratio": [math.nan]}, r"ratio must be > 0, got nan"),
-        ({"num_switches": 0}, r"num_switches must be a whole number >= 1, got 0"),
+        ({"num_switches": 0}, r"num_switches must be an integer >= 1, got 0"),
         ({"gap": 0.6}, r"gap must be in \(0, 1/2\], got 0.6"),
     ],
 )

@@ -79,7 +79,7 @@ def test_the_figure(small):
         ({"learner": ["rucb"]}, r"learner must be one of .*tsallis_inf.*, got 'rucb'"),
         ({"mean": [0.5, 0.5]}, r"mean must have at least two different values, got \[0.5, 0.5\]"),
         ({"mean": [0.5, 1.5]}, r"means must be in \[0, 1\], got 1.5"),
-        ({"horizon": 99}, "horizon must be a whole number >= 100, got 99"),
+        ({"horizon": 99}, "horizon must be an integer >= 100, got 99"),
         ({"epsilon": [0.0]}, "epsilon must be > 0, got 0"),
     ],
 )

@@ -171,7 +171,7 @@ ERRORS = {
     r"learners\['x'\] must have arguments among epsilon, .*, got report": {
         "learners": {"x": (bandits.ucb(num_arms=3), {"report": "rr"})}
     },
-    "num_seeds must be a whole number >= 5, got 4": {"num_seeds": 4},
+    "num_seeds must be an integer >= 5, got 4": {"num_seeds": 4},
     "horizon must be given with a world, got None": {"horizon": None},
     "checkpoints must be left out with several horizons, got 3": {"horizon": [10, 20], "checkpoints": 3},
     "metric must be one of .*, got 'l2_error'": {"metric": "l2_error"},

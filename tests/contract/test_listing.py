@@ -103,9 +103,9 @@ def test_a_name_longer_than_the_terminal_is_not_cut(monkeypatch):
         text = registry.listing("learner", width=width)
         assert max(map(len, text.splitlines())) <= width
         assert name in "".join(text.split())
-    with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
+    with pytest.raises(ValueError, match="width must be an integer >= 40, got 20"):
         registry.listing(width=20)
-    with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
+    with pytest.raises(ValueError, match="width must be an integer >= 40, got 20"):
         overview(width=20)
 
 

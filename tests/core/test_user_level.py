@@ -74,5 +74,5 @@ def test_gaussian_groups():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="units must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="units must be an integer >= 1, got 0"):
         Guarantee.pure(0.5, trust_model="central", **ABOUT).at_user_level(0, **VOTER)

@@ -174,8 +174,8 @@ def test_200_arms_in_10_dimensions():
     [
         ((1, 3), {}, r"at least two arms and active \[num_arms\], got the shapes \(1, 3\) and \(1,\)"),
         ((4,), {}, r"got the shapes \(4,\)"),
-        ((4, 2), {"num_slots": 1}, "num_slots must be a whole number >= 2, got 1"),
-        ((4, 2), {"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
+        ((4, 2), {"num_slots": 1}, "num_slots must be an integer >= 2, got 1"),
+        ((4, 2), {"max_steps": 0}, "max_steps must be an integer >= 1, got 0"),
         ((4, 2), {"gap": np.nan}, "gap must be > 0, got nan"),
     ],
 )

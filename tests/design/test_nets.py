@@ -59,7 +59,7 @@ def test_sizes_that_do_not_fit():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ball_net(0, 0.5), "dim must be a whole number >= 1, got 0"),
+        (lambda: ball_net(0, 0.5), "dim must be an integer >= 1, got 0"),
         (lambda: ball_net(2, 0.0), "radius must be > 0, got 0.0"),
         (lambda: ball_net(2, float("nan")), "radius must be > 0, got nan"),
         (lambda: box_net([0.0], [1.0, 2.0], 0.5), r"low and high must be \[dim\] with low <= high"),

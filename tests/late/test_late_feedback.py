@@ -125,7 +125,7 @@ def test_a_sweep_that_is_interrupted_resumes_with_the_same_bits(tmp_path):
             lambda: delayed(ARMS, lambda reward: reward),
             "delays must be public numbers, got a function: .* fixed window",
         ),
-        (lambda: delayed(ARMS, 1.5), "delays must be a whole number"),
+        (lambda: delayed(ARMS, 1.5), "delays must be an integer"),
         (lambda: delayed(ARMS, [1, -1]), "delays must be in"),
         (lambda: delayed(delayed(ARMS, 1), 1), "world must have feedback without delays"),
         (lambda: delayed(bandits.ucb(num_arms=2), 1), "world must be an Environment"),  # pyright: ignore[reportArgumentType]

@@ -154,7 +154,7 @@ def test_a_cap_of_each_phase_is_right_where_there_is_one_phase():
 
 def test_an_audit_without_a_late_release_cannot_tell():
     result = audit(per_person(commit(4)), FEW)  # exploration does not end
-    assert result.verdict == "cannot tell"
+    assert result.verdict == "inconclusive"
     assert "nothing was released after a person's last heard report" in result.notes[0]
 
 
@@ -164,7 +164,7 @@ def test_an_audit_without_a_late_release_cannot_tell():
         (lambda: per_person(commit()), {"visits": None}, "visits must be a jaxdp.Visits"),
         (lambda: per_person(commit()), {"unit": "record"}, 'unit must be "person"'),
         (lambda: commit(), {"unit": "round"}, "unit must be one of record, person"),
-        (lambda: commit(), {"rounds": 4}, "rounds must be <= the 3 of visits, got 4"),
+        (lambda: commit(), {"rounds": 4}, "rounds must be <= 3, the number of visits, got 4"),
     ],
 )
 def test_units_that_do_not_fit_are_refused(learner, options, message):

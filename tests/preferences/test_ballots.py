@@ -69,10 +69,10 @@ def test_types_hold_what_they_say(orders, fitting, tmp_path):
         (((HEADER[2], "# NUMBER VOTERS: 0"), (HEADER[3], "# NUMBER UNIQUE ORDERS: 0")), (), 7, "no orders"),
         (((HEADER[1], "# NUMBER ALTERNATIVES: 4"),), (), 2, "NUMBER ALTERNATIVES is 4, but 3 are named"),
         (((HEADER[1], f"# NUMBER ALTERNATIVES: {10**12}"),), (), 2, "NUMBER ALTERNATIVES is 1000000000000, but 3"),
-        (((HEADER[1], f"# NUMBER ALTERNATIVES: {'9' * 5000}"),), (), 2, "NUMBER ALTERNATIVES must be a whole number"),
+        (((HEADER[1], f"# NUMBER ALTERNATIVES: {'9' * 5000}"),), (), 2, "NUMBER ALTERNATIVES must be an integer"),
         (((HEADER[1], "# NUMBER ALTERNATIVES: 2"),), (), 7, "ALTERNATIVE NAME 3, where NUMBER ALTERNATIVES is 2"),
-        (((HEADER[1], "# NUMBER ALTERNATIVES: ٣"),), (), 2, "NUMBER ALTERNATIVES must be a whole number, got '٣'"),
-        (((HEADER[2], "# NUMBER VOTERS: -7"),), (), 3, "NUMBER VOTERS must be a whole number, got '-7'"),
+        (((HEADER[1], "# NUMBER ALTERNATIVES: ٣"),), (), 2, "NUMBER ALTERNATIVES must be an integer, got '٣'"),
+        (((HEADER[2], "# NUMBER VOTERS: -7"),), (), 3, "NUMBER VOTERS must be an integer, got '-7'"),
         (((HEADER[2], "# Number voters: 7"),), ("5: 1,2,3",), 7, "no metadata NUMBER VOTERS"),
         (((HEADER[0], "# NUMBER VOTERS: 7"),), (), 3, "'NUMBER VOTERS' was given in line 1 already"),
         (((HEADER[0], "# no key"),), (), 1, "metadata must read '# KEY: value', got '# no key'"),
@@ -82,12 +82,12 @@ def test_types_hold_what_they_say(orders, fitting, tmp_path):
         (((NAMES[1], "# ALTERNATIVE NAME 2:"),), (), 6, "ALTERNATIVE NAME 2 must be a name, got ''"),
         (((NAMES[1], "# ALTERNATIVE NAME 2: a\0b"),), (), 6, "ALTERNATIVE NAME 2 must have no control characters"),
         (((NAMES[1], "# ALTERNATIVE NAME 02: x"), (HEADER[0], NAMES[1])), (), 6, "a second ALTERNATIVE NAME 2"),
-        (((NAMES[1], "# ALTERNATIVE NAME: x"),), (), 6, "the number of an ALTERNATIVE NAME must be a whole number"),
+        (((NAMES[1], "# ALTERNATIVE NAME: x"),), (), 6, "the number of an ALTERNATIVE NAME must be an integer"),
         ((), ("5: 1,2,3", "2: 1,2,3"), 9, "the same order as in line 8"),
         ((), ("5: {2,1},3", "2: {1,2},3"), 9, "the same order as in line 8"),
         ((), ("5: 1,2,3", "# TITLE: x"), 9, "metadata after the first order"),
         ((), ("1,2,3",), 8, "an order must read 'count: order', got '1,2,3'"),
-        ((), ("five: 1,2,3",), 8, "count must be a whole number, got 'five'"),
+        ((), ("five: 1,2,3",), 8, "count must be an integer, got 'five'"),
         ((), ("0: 1,2,3",), 8, "count must be >= 1, got 0"),
         ((), (f"{10**30}: 1,2,3", "2: 1"), 3, f"NUMBER VOTERS is 7, but the orders make {10**30 + 2}"),
         (((HEADER[2], f"# NUMBER VOTERS: {10**30}"),), (f"{10**30 - 1}: 1", "1: 2"), 9, "more than 2**53 ballots"),
@@ -97,7 +97,7 @@ def test_types_hold_what_they_say(orders, fitting, tmp_path):
         ((), ("5:",), 8, "an order must read like 1,{3,4},2, got ''"),
         ((), ("5: 1,,2",), 8, "an order must read like 1,{3,4},2, got ',2'"),
         ((), ("5: 1,2,",), 8, "an order must read like 1,{3,4},2, got ''"),
-        ((), ("5: {}",), 8, "alternative must be a whole number, got ''"),
+        ((), ("5: {}",), 8, "alternative must be an integer, got ''"),
         ((), ("5: {1,{2}}",), 8, "an order must read like"),
         ((), ("5: " + "{" * 10**5,), 8, "an order must read like"),
         ((), ("5: 1;2",), 8, "an order must read like 1,{3,4},2, got '1;2'"),
@@ -163,10 +163,10 @@ def test_the_type_may_be_declared(tmp_path):
         ((("a", "b"), (((0,), (2,)),), (1,)), "orders[0] must rank alternatives in [0, 2), got ((0,), (2,))"),
         ((("a", "b"), (((0,), (0,)),), (1,)), "orders[0] must rank each alternative at most once"),
         ((("a", "b"), (((0, 1),), ((1, 0),)), (1, 1)), "orders must all be different"),
-        ((("a", "b"), (((0,),),), (0,)), "counts[0] must be a whole number >= 1, got 0"),
-        ((("a", "b"), (((0,),),), (1.5,)), "counts[0] must be a whole number >= 1, got 1.5"),
-        ((("a", "b"), (((0,),),), (True,)), "counts[0] must be a whole number >= 1, got True"),
-        ((("a", "b"), (((0,),),), ("1",)), "counts[0] must be a whole number >= 1, got '1'"),
+        ((("a", "b"), (((0,),),), (0,)), "counts[0] must be an integer >= 1, got 0"),
+        ((("a", "b"), (((0,),),), (1.5,)), "counts[0] must be an integer >= 1, got 1.5"),
+        ((("a", "b"), (((0,),),), (True,)), "counts[0] must be an integer >= 1, got True"),
+        ((("a", "b"), (((0,),),), ("1",)), "counts[0] must be an integer >= 1, got '1'"),
         ((("a", "b"), (((0,),),), None), "counts must be a sequence, got None"),
         (("ab", (((0,),),), (1,)), "items must be a sequence, got 'ab'"),
         ((("a", "b"), None, (1,)), "orders must be a sequence, got None"),
@@ -191,7 +191,7 @@ def test_whole_numbers_of_any_type_are_taken():
         assert ballots == Ballots(("a", "b"), (((0, 1),), ((1,),)), (3, 2))
         assert all(type(number) is int for number in (*ballots.counts, *ballots.orders[0][0]))
     truth: Any = np.array([True])
-    with pytest.raises(ValueError, match=r"counts\[0\] must be a whole number >= 1, got np.True_"):
+    with pytest.raises(ValueError, match=r"counts\[0\] must be an integer >= 1, got np.True_"):
         Ballots(("a", "b"), (((0,),),), truth)
 
 

@@ -96,9 +96,9 @@ def test_jit_and_vmap():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_samples": 0}, "num_samples must be a whole number >= 1, got 0"),
-        ({"dim": 2.5}, "dim must be a whole number >= 1, got 2.5"),
-        ({"dim": 1, "zero_sum": True}, "dim must be a whole number >= 2, got 1"),
+        ({"num_samples": 0}, "num_samples must be an integer >= 1, got 0"),
+        ({"dim": 2.5}, "dim must be an integer >= 1, got 2.5"),
+        ({"dim": 1, "zero_sum": True}, "dim must be an integer >= 2, got 1"),
         ({"feature_norm": 0.0}, "feature_norm must be > 0, got 0.0"),
         ({"parameter_norm": float("nan")}, "parameter_norm must be > 0, got nan"),
     ],

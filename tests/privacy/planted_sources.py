@@ -144,7 +144,7 @@ def two_level_laplace(right, key, params, data):
 
 
 def whole_sensitivity(right, key, params, data):
-    """Uses a whole number as sensitivity, and forgets that it must be at least 1."""
+    """Uses an integer as sensitivity, and forgets that it must be at least 1."""
     return right(key, params._replace(bound=jnp.maximum(jnp.floor(params.bound), 1e-3)), data)
 
 
@@ -221,7 +221,7 @@ TABLE = {
 }
 MORE = {
     "Laplace noise for a change in L2 norm": mechanism("k_norm", two_level_laplace),
-    "a sensitivity cut to a whole number": mechanism("k_norm", whole_sensitivity, "sensitivity=0.3"),
+    "a sensitivity cut to an integer": mechanism("k_norm", whole_sensitivity, "sensitivity=0.3"),
     "the truth among the lies": direct("k_ary_randomized_response", truth_among_the_lies),
     "infinity scaled to NaN": mechanism("vector_randomizer_l2", nan_from_infinity),
     "a clip from above alone": mechanism("scalar_randomizer_laplace", clips_above),

@@ -219,7 +219,7 @@ def test_horizons():
     losses = loss_sequence(np.zeros((5, 2)))
     refused("horizon must be <= the environment's 5, got 10", exponential_weights(num_experts=2, horizon=10), losses)
     for horizon in (0, -3, 2.5, math.nan, math.inf, True, "10"):
-        refused(f"horizon must be a whole number >= 1, got {horizon!r}", horizon=horizon)
+        refused(f"horizon must be an integer >= 1, got {horizon!r}", horizon=horizon)
 
 
 @pytest.mark.parametrize(
@@ -228,16 +228,16 @@ def test_horizons():
         ([3, 3], "checkpoints must be increasing, got [3, 3]"),
         ([5, 2], "checkpoints must be increasing, got [5, 2]"),
         ([], "checkpoints must have at least one round, got none"),
-        ([0, 2], "checkpoints must be a whole number >= 1, got 0"),
-        ([1.5, 2], "checkpoints must be a whole number >= 1, got 1.5"),
-        ([1, math.nan], "checkpoints must be a whole number >= 1, got nan"),
+        ([0, 2], "checkpoints must be an integer >= 1, got 0"),
+        ([1.5, 2], "checkpoints must be an integer >= 1, got 1.5"),
+        ([1, math.nan], "checkpoints must be an integer >= 1, got nan"),
         ([2, 11], "checkpoints must be within the horizon 10, got 11"),
         (np.array([2, 11]), "checkpoints must be within the horizon 10, got 11"),
-        (0, "checkpoints must be a whole number >= 1, got 0"),
-        (2.5, "checkpoints must be a whole number >= 1, got 2.5"),
-        (True, "checkpoints must be a whole number >= 1, got True"),
-        ("5", "checkpoints must be a whole number >= 1, got '5'"),
-        ([[1, 2]], "checkpoints must be a whole number >= 1, got [1, 2]"),
+        (0, "checkpoints must be an integer >= 1, got 0"),
+        (2.5, "checkpoints must be an integer >= 1, got 2.5"),
+        (True, "checkpoints must be an integer >= 1, got True"),
+        ("5", "checkpoints must be an integer >= 1, got '5'"),
+        ([[1, 2]], "checkpoints must be an integer >= 1, got [1, 2]"),
     ],
 )
 def test_checkpoints(checkpoints, message):
@@ -246,7 +246,7 @@ def test_checkpoints(checkpoints, message):
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, math.nan])
 def test_log_spaced(count):
-    with pytest.raises(ValueError, match=f"count must be a whole number >= 1, got {count}"):
+    with pytest.raises(ValueError, match=f"count must be an integer >= 1, got {count}"):
         log_spaced(count)
 
 

@@ -155,7 +155,7 @@ CENTRAL = functools.cache(
                     lambda: jax.jit(lambda: jaxdp.sweep(RUN(), axes={"epsilon": [1.0]}, num_seeds=2, key=KEY()))(),
                     "sweep must be called outside of jax.jit",
                 ),
-                (lambda: jaxdp.lane_keys(KEY(), 0), "n must be a whole number >= 1, got 0"),
+                (lambda: jaxdp.lane_keys(KEY(), 0), "n must be an integer >= 1, got 0"),
                 (lambda: jaxdp.lane_keys(jax.random.key(0, impl="rbg"), 2), "key must be of a Threefry implementation"),
                 (
                     lambda: jaxdp.claims(xr.Dataset()),

@@ -152,11 +152,11 @@ def test_another_build_is_told(results):
     ("arguments", "message"),
     [
         ({"seed": 3, "epsilon": 0.5}, "seed must be < 3, got 3"),
-        ({"seed": -1, "epsilon": 0.5}, "seed must be a whole number >= 0, got -1"),
+        ({"seed": -1, "epsilon": 0.5}, "seed must be an integer >= 0, got -1"),
         ({"seed": 0}, r"values must have epsilon, one of \[0.5, inf\], got none"),
         ({"seed": 0, "epsilon": 0.6}, r"epsilon must be one of \[0.5, inf\], got 0.6"),
         ({"seed": 0, "epsilon": 0.5, "delta": 1.0}, "values must be among num_arms, epsilon, got delta"),
-        ({"seed": 0, "epsilon": 0.5, "num_rounds": 0}, "num_rounds must be a whole number >= 1, got 0"),
+        ({"seed": 0, "epsilon": 0.5, "num_rounds": 0}, "num_rounds must be an integer >= 1, got 0"),
         ({"seed": 0, "epsilon": 0.5, "num_rounds": 13}, "num_rounds must be <= the horizon 12, got 13"),
     ],
 )

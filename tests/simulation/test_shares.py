@@ -32,13 +32,13 @@ def test_who_is_who(arguments, variables, expected):
     [
         ((1, None), {}, "process_index and num_processes must be given together, got 1 and None"),
         ((2, 2), {}, "process_index must be < num_processes = 2, got 2"),
-        ((-1, 2), {}, "process_index must be a whole number >= 0, got -1"),
-        (("first", 2), {}, "process_index must be a whole number >= 0, got 'first'"),
-        ((0, 0), {}, "num_processes must be a whole number >= 1, got 0"),
+        ((-1, 2), {}, "process_index must be an integer >= 0, got -1"),
+        (("first", 2), {}, "process_index must be an integer >= 0, got 'first'"),
+        ((0, 0), {}, "num_processes must be an integer >= 1, got 0"),
         (("auto", "auto"), {}, "process_index must be a number if no scheduler sets SLURM_ARRAY_TASK_ID"),
         (("auto", "auto"), {"JOB_COMPLETION_INDEX": "3"}, "num_processes must be a number in a Kubernetes job"),
         (("auto", "auto"), array(2, 1, 7, 3), "process_index must be given for an array of tasks with gaps"),
-        (("auto", 4), {"JOB_COMPLETION_INDEX": "x"}, "JOB_COMPLETION_INDEX must be a whole number, got 'x'"),
+        (("auto", 4), {"JOB_COMPLETION_INDEX": "x"}, "JOB_COMPLETION_INDEX must be an integer, got 'x'"),
         (("auto", 3), {"JOB_COMPLETION_INDEX": "3"}, "process_index must be < num_processes = 3, got 3"),
     ],
 )

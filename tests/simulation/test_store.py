@@ -222,7 +222,7 @@ WRONG = {
     ),
     "a share beyond": ({"process_index": 2, "num_processes": 2, "store": "s.zarr"}, "process_index must be < num_proc"),
     "half a share": ({"process_index": 2, "store": "s.zarr"}, "must be given together, got 2 and None"),
-    "chunk": ({"chunk_size": 0, "store": "s.zarr"}, "chunk_size must be a whole number >= 1, got 0"),
+    "chunk": ({"chunk_size": 0, "store": "s.zarr"}, "chunk_size must be an integer >= 1, got 0"),
     "a value": ({"axes": {"epsilon": [1.0, -1.0]}, "store": "s.zarr"}, "epsilon must be > 0, got -1.0"),
 }
 

@@ -185,7 +185,7 @@ ARRAY: Any = np.ones(3)
         (lambda: mean_interval(VALUES, method="bootstrap", num_resamples=20), "num_resamples must be >= 39, got 20"),
         (
             lambda: mean_interval(VALUES, method="bootstrap", random_state=-1),
-            "random_state must be a whole number >= 0",
+            "random_state must be an integer >= 0",
         ),
         (lambda: share_interval(VALUES, confidence=0.0), r"confidence must be in \(0, 1\), got 0"),
     ],

@@ -184,7 +184,8 @@ def _every(update_every: int | float | str) -> int | float:
         interval = rounds = update_every
     elif isinstance(update_every, str) or not _is_count(update_every):
         raise ValueError(
-            f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
+            "update_every must be an integer number of rounds >= 1, a share in (0, 1) or 'doubling', got "
+            f"{update_every!r}"
         )
     else:
         interval = rounds = check_count("update_every", update_every)

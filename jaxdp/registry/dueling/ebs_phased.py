@@ -35,7 +35,7 @@ ENTRIES = {
     "ebs_phased": duel_entry(
         title="EBS, phases",
         summary="duels in phases, and after each drops arms whose fraction of wins with Laplace noise is low",
-        source=f"{SAHA_ASI}, in the phased form that mends its analysis",
+        source=f"{SAHA_ASI}, in the phased form that repairs its analysis",
         factory=dueling.ebs_phased,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.003},

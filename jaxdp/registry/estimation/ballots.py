@@ -11,7 +11,7 @@ ORDER = 560  # position of the entries in lists
 
 VOTERS = {"num_voters": 40, "num_items": 4}
 BALLOT_MLE = estimator_entry(
-    summary="maximum likelihood from exact ballots, without privacy",
+    summary="non-private maximum likelihood from exact ballots",
     source="Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952)",
     proof="none",
     factory=estimation.ballot_mle,
@@ -52,7 +52,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "ballot_mle": {
-        "use": "Use it as the reference without privacy for ballots.",
+        "use": "Use it as the non-private reference for ballots.",
         "not": "It makes no privacy claim.",
     },
     "ballot_objective_perturbation": {

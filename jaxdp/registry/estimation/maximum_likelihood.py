@@ -8,7 +8,7 @@ from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_en
 ORDER = 490  # position of the entries in lists
 
 MLE = estimator_entry(
-    summary="maximum likelihood from exact labels, without privacy",
+    summary="non-private maximum likelihood from exact labels",
     source=f"Zhu, Jiao & Jordan (2023); {DP_REWARD}, eq. (8)",
     proof="none",
     factory=estimation.mle,
@@ -36,7 +36,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "mle": {
-        "use": "Use it as the reference without privacy for two-way preferences.",
+        "use": "Use it as the non-private reference for two-way preferences.",
         "not": "It makes no privacy claim.",
     },
     "mle_rr": {

@@ -10,7 +10,7 @@ from jaxdp.registry.second import Second
 ORDER = 540  # position of the entries in lists
 
 PLACKETT_LUCE_MLE = estimator_entry(
-    summary="maximum likelihood from exact choices among K actions, without privacy",
+    summary="non-private maximum likelihood from exact choices among K actions",
     source=f"Plackett (1975), Luce (1959); {DP_REWARD}, eq. (11) and appendix C.4",
     proof="none",
     factory=estimation.plackett_luce_mle,
@@ -51,7 +51,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "plackett_luce_mle": {
-        "use": "Use it as the reference without privacy for choices among K.",
+        "use": "Use it as the non-private reference for choices among K.",
         "not": "It makes no privacy claim.",
     },
     "plackett_luce_debiased_krr": {
@@ -69,6 +69,6 @@ USES = {  # shown on pages of the site
             "Use it for choices among K with a curator and public features. At small ε set a radius or "
             "regularization: without both there may be no finite minimiser."
         ),
-        "not": "Rankings are not supported: they enter the loss otherwise than by one sum.",
+        "not": "Rankings are not supported: they do not enter the loss through one sum.",
     },
 }

@@ -8,7 +8,7 @@ from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_en
 ORDER = 500  # position of the entries in lists
 
 SGD = estimator_entry(
-    summary="one pass of projected SGD over exact labels, without privacy",
+    summary="one non-private pass of projected SGD over exact labels",
     source=f"{DP_REWARD}, section 6",
     proof="none",
     factory=estimation.sgd,
@@ -28,7 +28,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "sgd": {
-        "use": "Use it as the reference without privacy for `sgd_rr`.",
+        "use": "Use it as the non-private reference for `sgd_rr`.",
         "not": "It makes no privacy claim.",
     },
     "sgd_rr": {

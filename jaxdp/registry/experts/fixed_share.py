@@ -20,7 +20,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "fixed_share": {
-        "use": "Use it as the reference without privacy for sequences of experts that switch.",
+        "use": "Use it as the non-private reference for sequences of experts that switch.",
         "not": "It makes no privacy claim.",
     },
 }

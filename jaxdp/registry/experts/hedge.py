@@ -7,7 +7,7 @@ ORDER = 390  # position of the entries in lists
 
 ENTRIES = {
     "hedge": expert_entry(
-        summary="plays experts by exponential weights of exact losses, without privacy",
+        summary="plays experts by exponential weights of exact losses (non-private)",
         source="Freund & Schapire (1997)",
         proof="none",
         factory=experts.hedge,
@@ -19,7 +19,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "hedge": {
-        "use": "Use it as the reference without privacy for the best fixed expert.",
+        "use": "Use it as the non-private reference for the best fixed expert.",
         "not": "It makes no privacy claim.",
     },
 }

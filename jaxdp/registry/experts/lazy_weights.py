@@ -110,7 +110,7 @@ def losses_of_batches(num_experts: int, horizon: int) -> tuple[UserData, UserDat
     return loss_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 
-LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with accounting of its own"
+LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with its own accounting"
 # Several of the seven decisions abandon a sequence, but only one new sequence may be drawn.
 A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, a_loss_of_a_long_run)
 

@@ -56,7 +56,7 @@ def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
 
 
 LIMITED_UPDATES = expert_entry(
-    summary="plays in each block of rounds the noisily selected best expert of the previous block, half as long",
+    summary="plays in each block of rounds the noisily selected best expert of the previous block (half as long)",
     source=TRACKING.format("Algorithm 1"),
     factory=experts.limited_updates,
     sizes={"num_experts": 3},

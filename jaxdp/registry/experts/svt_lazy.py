@@ -87,7 +87,7 @@ def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserD
     return loss_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 
-LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
+LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with its own accounting"
 SVT_LAZY = expert_entry(
     summary="draws a new expert when the sparse vector technique finds that the current expert's loss is large",
     source=LAZY_SVT,

@@ -149,7 +149,7 @@ def _check_executor(executor: Any) -> None:
     tasks = getattr(executor, "_max_tasks_per_child", None)
     if tasks is not None:  # CPython's gh-115634: the pool takes ended processes for idle processes
         raise ValueError(
-            f"executor must not have max_tasks_per_child, got {tasks}: Python's pools wait for ever when all processes "
+            f"executor must not have max_tasks_per_child, got {tasks}: Python's pools wait forever when all processes "
             "have done their tasks, and every new process would compile again"
         )
     context = getattr(executor, "_mp_context", None)

@@ -51,7 +51,7 @@ def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
         try:
             return int(variables[name])
         except (KeyError, ValueError):
-            raise ValueError(f"{name} must be a whole number, got {variables.get(name)!r}") from None
+            raise ValueError(f"{name} must be an integer, got {variables.get(name)!r}") from None
 
     if "SLURM_ARRAY_TASK_ID" in variables:
         first, last, count = (number(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "COUNT"))

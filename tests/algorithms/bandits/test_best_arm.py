@@ -25,7 +25,7 @@ def test_stopping_times_grow_like_the_square_of_the_noise(make, low, high):
 @pytest.mark.parametrize(
     ("arguments", "values", "message"),
     [
-        ({"num_arms": 1}, {}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1}, {}, "num_arms must be an integer >= 2, got 1"),
         ({"report": "laplace"}, {}, "Laplace noise has no finite variance proxy"),
         ({"report": "none"}, {}, "report must be one of rr, gaussian, got 'none'"),
         ({"rewards": "other"}, {}, "rewards must be one of binary, bounded, got 'other'"),

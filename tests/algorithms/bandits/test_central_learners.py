@@ -67,7 +67,7 @@ def test_the_noise_bound_holds_and_is_near_the_least(blocks):
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (ucb_central, {"num_arms": 1}, "num_arms must be a whole number >= 2, got 1"),
+        (ucb_central, {"num_arms": 1}, "num_arms must be an integer >= 2, got 1"),
         (ucb_central, {"num_arms": 2, "release": "epochs"}, "release must be one of blocks, tree, got 'epochs'"),
         (
             ucb_central,

@@ -38,7 +38,7 @@ def test_bounded_rewards_are_played():
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (tsallis_inf, {"num_arms": 1}, "num_arms must be a whole number >= 2, got 1"),
+        (tsallis_inf, {"num_arms": 1}, "num_arms must be an integer >= 2, got 1"),
         (tsallis_inf, {"num_arms": 2, "estimator": "is"}, "estimator must be one of iw, rv, got 'is'"),
         (tsallis_inf, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
         (tsallis_inf, {"num_arms": 2, "horizon": 5}, "horizon must be given for report='gaussian', and only then"),
@@ -46,7 +46,7 @@ def test_bounded_rewards_are_played():
         (ucb, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
         (ucb, {"num_arms": 2, "rewards": "real"}, "rewards must be one of binary, bounded, got 'real'"),
         (thompson, {"num_arms": 2, "posterior": "exact"}, "posterior must be one of bits, debiased, got 'exact'"),
-        (exp3, {"num_arms": 2, "horizon": 0}, "horizon must be a whole number"),
+        (exp3, {"num_arms": 2, "horizon": 0}, "horizon must be an integer"),
     ],
 )
 def test_factory_errors(make, arguments, message):

@@ -38,13 +38,13 @@ VALUES = {  # beside epsilon
 @pytest.mark.parametrize("name", FACTORIES)
 def test_sizes(name):
     for bad in (1, 0, -2, 2.5, math.nan, math.inf, True, "2", None, [2]):
-        with pytest.raises(ValueError, match=r"num_arms must be a whole number >= 2, got "):
+        with pytest.raises(ValueError, match=r"num_arms must be an integer >= 2, got "):
             FACTORIES[name](num_arms=bad)
     with pytest.raises(ValueError, match=r"num_arms must have at most [0-9]* pairs, got 10{9}"):
         FACTORIES[name](num_arms=10**9 if jnp.iinfo(jnp.result_type(int)).bits == 32 else 10**10)
     if name in ("ebs_elimination", "ebs_local", "sparring_gaussian"):
         for bad in (0, -1, 2.5, math.nan, math.inf, True, "9", [9]):
-            with pytest.raises(ValueError, match=r"horizon must be a whole number >= 1, got "):
+            with pytest.raises(ValueError, match=r"horizon must be an integer >= 1, got "):
                 FACTORIES[name](horizon=bad)
 
 

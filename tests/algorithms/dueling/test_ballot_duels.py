@@ -250,7 +250,7 @@ def test_the_claim_of_one_voter_is_reached_and_not_passed():
         ({"ballots": [["a", "b"]]}, "ballots must be numbers"),
         ({"ballots": [[1, -1]]}, "ballots must be whole ranks >= 0: .* got 1 of 2 that are not$"),
         ({"ballots": [[1, 1.5]]}, "ballots must be whole ranks .* got 1 of 2 that are not$"),
-        ({"answers_per_voter": 0}, "answers_per_voter must be a whole number >= 1, got 0"),
+        ({"answers_per_voter": 0}, "answers_per_voter must be an integer >= 1, got 0"),
         ({"answers_per_voter": 2**30}, "answers_per_voter must leave at most 2147483647 rounds, got 7516192768"),
         ({"regret": "best"}, "regret must be one of strong, weak, borda, got 'best'"),
         ({"ballots": [[1, 2, 3], [3, 1, 2], [2, 3, 1]], "regret": "weak"}, "regret must be borda for ballots without"),

@@ -247,7 +247,7 @@ def test_preferences_switch():
         (lambda: switching_duels([MATRIX, MATRIX], [0]), r"starts must be 2 increasing rounds, .*, got \[0\]"),
         (lambda: switching_duels([MATRIX, MATRIX], [0, 0]), r"starts must be 2 increasing rounds"),
         (lambda: switching_duels([MATRIX], [1]), r"starts must be 1 increasing rounds, .* got \[1\]"),
-        (lambda: switching_duels([MATRIX], [-1]), r"starts\[0\] must be a whole number >= 0, got -1"),
+        (lambda: switching_duels([MATRIX], [-1]), r"starts\[0\] must be an integer >= 0, got -1"),
         (lambda: switching_duels([MATRIX, [[0.5]]], [0, 1]), r"preference_matrices\[1\] must be a square matrix"),
     ],
 )

@@ -92,7 +92,7 @@ BAD: list[tuple[Any, Any, str]] = [
     ([[0.5, 0.9], [0.1, 0.2]], [1, 1], "features must have rows of norm at most 1, got 1.02956 of arm 0"),
     ([[0.5, 0.1, 0.0], [0.1, 0.2, 0.0]], [1, 1, 1], "features must have at most as many columns as rows, got dim 3"),
     ([[0.5], [0.1], [0.5]], [1], "features must have different rows, got the same row for arms 0 and 2"),
-    ([[0.5]], [1], "num_arms must be a whole number >= 2, got 1"),
+    ([[0.5]], [1], "num_arms must be an integer >= 2, got 1"),
     ([0.5, 0.1], [1], r"features must be \[num_arms, dim\] with dim >= 1, got shape \(2,\)"),
     ([[], []], [], r"features must be \[num_arms, dim\] with dim >= 1, got shape \(2, 0\)"),
     ([["a"], ["b"]], [1], "features must be numbers"),

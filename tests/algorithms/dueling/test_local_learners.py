@@ -61,12 +61,12 @@ def test_sparring_follows_a_switch():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ebs_local(num_arms=1, horizon=5), "num_arms must be a whole number >= 2, got 1"),
-        (lambda: ebs_local(num_arms=2, horizon=0), "horizon must be a whole number >= 1, got 0"),
+        (lambda: ebs_local(num_arms=1, horizon=5), "num_arms must be an integer >= 2, got 1"),
+        (lambda: ebs_local(num_arms=2, horizon=0), "horizon must be an integer >= 1, got 0"),
         (lambda: ebs_local(num_arms=2, horizon=5, constants="mine"), "constants must be one of tight, paper"),
-        (lambda: rucb(num_arms=1), "num_arms must be a whole number >= 2, got 1"),
-        (lambda: double_thompson(num_arms=1), "num_arms must be a whole number >= 2, got 1"),
-        (lambda: versatile_sparring(num_arms=1), "num_arms must be a whole number >= 2, got 1"),
+        (lambda: rucb(num_arms=1), "num_arms must be an integer >= 2, got 1"),
+        (lambda: double_thompson(num_arms=1), "num_arms must be an integer >= 2, got 1"),
+        (lambda: versatile_sparring(num_arms=1), "num_arms must be an integer >= 2, got 1"),
         (lambda: versatile_sparring(num_arms=2, report="none"), "report must be one of rr, gaussian, got 'none'"),
         (lambda: versatile_sparring(num_arms=2, losses="iw"), "losses must be one of importance, reduced_variance"),
         (lambda: versatile_sparring(num_arms=2, report="gaussian"), "horizon must be given for Gaussian reports"),

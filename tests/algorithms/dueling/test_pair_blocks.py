@@ -146,7 +146,7 @@ def test_what_is_refused(name):
         make(num_arms=2, release="tree")
     wrong: tuple[Any, ...] = (1, 2.5, math.nan, None)
     for bad in wrong:
-        with pytest.raises(ValueError, match="num_arms must be a whole number >= 2, got "):
+        with pytest.raises(ValueError, match="num_arms must be an integer >= 2, got "):
             make(num_arms=bad, release="blocks")
     learner = make(num_arms=2, release="blocks")
     for function in (learner.params, learner.guarantee):

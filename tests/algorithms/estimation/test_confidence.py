@@ -326,11 +326,11 @@ def test_metrics_of_the_offline_bandit():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: offline_bandit(num_samples=0, dim=2), "num_samples must be a whole number >= 1, got 0"),
-        (lambda: offline_bandit(num_samples=5, dim=0), "dim must be a whole number >= 1, got 0"),
-        (lambda: offline_bandit(num_samples=5, dim=2, num_states=0), "num_states must be a whole number >= 1, got 0"),
-        (lambda: offline_bandit(num_samples=5, dim=2, num_actions=1), "num_actions must be a whole number >= 2, got 1"),
-        (lambda: offline_bandit(num_samples=5, dim=2, max_steps=0), "max_steps must be a whole number >= 1, got 0"),
+        (lambda: offline_bandit(num_samples=0, dim=2), "num_samples must be an integer >= 1, got 0"),
+        (lambda: offline_bandit(num_samples=5, dim=0), "dim must be an integer >= 1, got 0"),
+        (lambda: offline_bandit(num_samples=5, dim=2, num_states=0), "num_states must be an integer >= 1, got 0"),
+        (lambda: offline_bandit(num_samples=5, dim=2, num_actions=1), "num_actions must be an integer >= 2, got 1"),
+        (lambda: offline_bandit(num_samples=5, dim=2, max_steps=0), "max_steps must be an integer >= 1, got 0"),
         (lambda: offline_bandit(num_samples=5, dim=2).params(radius=np.nan), "radius must be finite, got nan"),
         (lambda: offline_bandit(num_samples=5, dim=2).params(radius=0.0), "radius must be > 0, got 0.0"),
         (

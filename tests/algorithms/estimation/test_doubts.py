@@ -47,7 +47,7 @@ def fit(estimator, features=FEATURES, labels=LABELS, **values):
 def test_a_radius_that_bounds_nothing_for_long_features_is_named(estimator, size):
     """Checks a radius times a size that overflows margins: theta was NaN."""
     with pytest.warns(
-        RuntimeWarning, match="A radius of 5 does not bound the search for theta if features have size 1e"
+        RuntimeWarning, match="A radius of 5 does not bound the search for theta if features have magnitude 1e"
     ) as caught:
         theta = fit(estimator, FEATURES * size, epsilon=0.05, radius=5.0).theta
     assert len(caught) == 1
@@ -72,7 +72,7 @@ def test_a_row_far_longer_than_the_others_is_warned_of(size):
     """Cut to a weight of nearly 0 it left no curvature at all in float32: theta was 0, and `converged`."""
     features = FEATURES * np.where(np.arange(200) == 7, size, 1)[:, None]
     estimator = objective_perturbation(noise="k_norm", weights="cut")
-    with pytest.warns(RuntimeWarning, match="the longest row of features is .* Bring rows to similar lengths"):
+    with pytest.warns(RuntimeWarning, match="the largest row of features has .* Rescale rows to similar norms"):
         fit(estimator, features, epsilon=1.0)
 
 
@@ -134,7 +134,7 @@ def test_a_learning_rate_that_suits_long_features_is_not_warned_of():
 )
 def test_an_objective_without_a_minimum_is_warned_of(estimator, features, labels, values):
     """Checks a search that stops where the objective is flat within its tolerance: it claimed to have converged."""
-    with pytest.warns(RuntimeWarning, match="do not rely on the size of theta.*Give a radius"):
+    with pytest.warns(RuntimeWarning, match="do not rely on the magnitude of theta.*Give a radius"):
         fit(estimator, features, labels, **values)
 
 

@@ -149,7 +149,7 @@ def test_a_row_far_longer_than_the_others_is_warned_of(pairs, monkeypatch):
     monkeypatch.setattr(large, "LARGE_SIZE", 100)
     features = pairs[0].astype(np.float32) * np.where(np.arange(COUNT) == 7, 1e12, 1).astype(np.float32)[:, None]
     if jnp.zeros(()).dtype == jnp.float32:
-        with pytest.warns(RuntimeWarning, match="the longest row of features is .* Bring rows to similar lengths"):
+        with pytest.warns(RuntimeWarning, match="the largest row of features has .* Rescale rows to similar norms"):
             estimate(objective_perturbation(weights="cut"), features, pairs[1], key=KEY, **BUDGET)
 
 

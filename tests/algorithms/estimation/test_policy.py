@@ -268,7 +268,7 @@ def test_wrong_states(features, weights, message):
 def test_wrong_shapes_are_told_when_traced():
     with pytest.raises(ValueError, match=r"action_features must have shape .* got \(3, 2\)"):
         jax.eval_shape(greedy_policy, jnp.ones((3, 2)), jnp.ones(2))
-    with pytest.raises(ValueError, match="max_steps must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="max_steps must be an integer >= 1, got 0"):
         pessimistic_policy(*arrays(*problem(0), 0.1), max_steps=0)
 
 

@@ -106,7 +106,7 @@ def test_a_penalty_decides_where_features_do_not():
     np.testing.assert_allclose(theta, [0.0, 2.5], rtol=1e-3, atol=1e-6)
 
 
-NEAR = r"columns of features are nearly dependent \(with columns of norm 1, the least singular value is "
+NEAR = r"columns of features are nearly dependent \(with columns of norm 1, the smallest singular value is "
 
 
 @pytest.mark.skipif(X64, reason="64-bit floats fit such columns")

@@ -221,8 +221,8 @@ def test_anyone_may_be_the_good_expert():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_experts": 1}, "num_experts must be a whole number >= 2, got 1"),
-        ({"memory": -1}, "memory must be a whole number >= 0, got -1"),
+        ({"num_experts": 1}, "num_experts must be an integer >= 2, got 1"),
+        ({"memory": -1}, "memory must be an integer >= 0, got -1"),
         ({"gap": 0.6}, r"gap must be in \(0, 1/2\], got 0.6"),
         ({"gap": math.nan}, "gap must be > 0, got nan"),
     ],

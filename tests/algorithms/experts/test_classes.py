@@ -350,13 +350,13 @@ def test_losses_of_any_sign_and_size():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: classes.switching(num_switches=-1), "num_switches must be a whole number >= 0, got -1"),
+        (lambda: classes.switching(num_switches=-1), "num_switches must be an integer >= 0, got -1"),
         (lambda: classes.switching(num_switches=4)(num_experts=3, horizon=4), "num_switches must be < horizon, got 4"),
         (lambda: classes.markov(switch_rate=0.0), r"switch_rate must be in \(0, 1\), got 0.0"),
         (lambda: classes.markov(switch_rate=1.0), r"switch_rate must be in \(0, 1\), got 1.0"),
         (lambda: classes.markov(switch_rate=math.nan), "switch_rate must be finite, got nan"),
         (lambda: classes.markov()(num_experts=3, horizon=2**30), "horizon must be <= 536870912 for the mixture"),
-        (lambda: classes.static()(num_experts=1, horizon=4), "num_experts must be a whole number >= 2, got 1"),
+        (lambda: classes.static()(num_experts=1, horizon=4), "num_experts must be an integer >= 2, got 1"),
     ],
 )
 def test_errors(make, message):

@@ -135,7 +135,7 @@ def test_every_environment_compares_with_what_it_showed(name):
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 @pytest.mark.parametrize("switches", [-1, 1.5, math.nan, True])
 def test_bad_numbers_of_switches(name, switches):
-    with pytest.raises(ValueError, match=rf"num_switches must be a whole number >= 0, got {switches}"):
+    with pytest.raises(ValueError, match=rf"num_switches must be an integer >= 0, got {switches}"):
         ENVIRONMENTS[name](switches)
 
 

@@ -88,7 +88,7 @@ def test_tests_for_sensitivity_one(monkeypatch):
 @pytest.mark.parametrize(
     ("factory", "arguments", "message"),
     [
-        ("limited_updates", {"num_experts": 1}, "num_experts must be a whole number >= 2, got 1"),
+        ("limited_updates", {"num_experts": 1}, "num_experts must be an integer >= 2, got 1"),
         (
             "limited_updates",
             {"num_experts": 2, "noise": "none"},
@@ -98,20 +98,20 @@ def test_tests_for_sensitivity_one(monkeypatch):
         (
             "limited_updates_oblivious",
             {"num_experts": 1, "horizon": 5},
-            "num_experts must be a whole number >= 2, got 1",
+            "num_experts must be an integer >= 2, got 1",
         ),
-        ("limited_updates_oblivious", {"num_experts": 2, "horizon": 0}, "horizon must be a whole number >= 1, got 0"),
+        ("limited_updates_oblivious", {"num_experts": 2, "horizon": 0}, "horizon must be an integer >= 1, got 0"),
         (
             "limited_updates_oblivious",
             {"num_experts": 2, "horizon": 5, "accounting": "rdp"},
             "accounting must be one of pure, zcdp, got 'rdp'",
         ),
-        ("svt_restarts", {"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
-        ("svt_restarts", {"num_experts": 2, "horizon": 2.5}, "horizon must be a whole number >= 1, got 2.5"),
+        ("svt_restarts", {"num_experts": 1, "horizon": 5}, "num_experts must be an integer >= 2, got 1"),
+        ("svt_restarts", {"num_experts": 2, "horizon": 2.5}, "horizon must be an integer >= 1, got 2.5"),
         (
             "svt_restarts",
             {"num_experts": 2, "horizon": 5, "check_every": 0},
-            "check_every must be a whole number >= 1, ",
+            "check_every must be an integer >= 1, ",
         ),
         (
             "svt_restarts",
@@ -123,8 +123,8 @@ def test_tests_for_sensitivity_one(monkeypatch):
             {"num_experts": 2, "horizon": 5, "noise": "none"},
             "noise must be one of exponential, gumbel, ",
         ),
-        ("svt_lazy", {"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
-        ("svt_lazy", {"num_experts": 2, "horizon": 0}, "horizon must be a whole number >= 1, got 0"),
+        ("svt_lazy", {"num_experts": 1, "horizon": 5}, "num_experts must be an integer >= 2, got 1"),
+        ("svt_lazy", {"num_experts": 2, "horizon": 0}, "horizon must be an integer >= 1, got 0"),
         (
             "svt_lazy",
             {"num_experts": 2, "horizon": 5, "accounting": "rdp"},
@@ -142,14 +142,14 @@ def test_factory_errors(factory, arguments, message):
     [
         *((name, {"epsilon": bad}, f"epsilon must be > 0, got {bad}") for name in MAKERS for bad in (0.0, math.nan)),
         ("limited_updates_oblivious_zcdp", {"epsilon": 1.0, "delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
-        ("limited_updates_oblivious", {"epsilon": 1.0, "batch": 0}, "batch must be a whole number >= 1, got 0"),
+        ("limited_updates_oblivious", {"epsilon": 1.0, "batch": 0}, "batch must be an integer >= 1, got 0"),
         ("limited_updates_oblivious", {"epsilon": 1.0, "batch": 41}, "batch must be <= horizon=40, got 41"),
         ("svt_restarts", {"epsilon": 1.0, "failure_prob": 0.0}, r"failure_prob must be in \(0, 1\), got 0.0"),
         ("svt_restarts", {"epsilon": 1.0, "margin": math.inf}, "margin must be finite, got inf"),
         ("svt_lazy_zcdp", {"epsilon": 1.0, "delta": 1.5}, r"delta must be in \(0, 1\), got 1.5"),
         ("svt_lazy", {"epsilon": 1.0, "best_loss": -1.0}, "best_loss must be >= 0, got -1.0"),
         ("svt_lazy", {"epsilon": 1.0, "failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
-        ("svt_lazy", {"epsilon": 1.0, "max_switches": 0}, "max_switches must be a whole number >= 1, got 0"),
+        ("svt_lazy", {"epsilon": 1.0, "max_switches": 0}, "max_switches must be an integer >= 1, got 0"),
         ("svt_lazy", {"epsilon": 1.0, "threshold": math.nan}, "threshold must be finite, got nan"),
     ],
 )

@@ -221,21 +221,21 @@ def test_alternating_losses():
     losses = alternating_losses(num_experts=3, horizon=6, period=2)
     assert losses.tolist() == [[0.5, 0, 0.5]] * 2 + [[0, 1, 0]] * 2 + [[1, 0, 1]] * 2
     assert losses.dtype == np.float16
-    with pytest.raises(ValueError, match="period must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="period must be an integer >= 1, got 0"):
         alternating_losses(num_experts=3, horizon=6, period=0)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_experts": 1, "num_shifts": 1}, "num_experts must be a whole number >= 2, got 1"),
-        ({"horizon": 0, "num_shifts": 0}, "horizon must be a whole number >= 1, got 0"),
-        ({}, "num_shifts must be a whole number >= 0, got None"),
-        ({"num_shifts": 60}, r"num_shifts must be a whole number in \[0, 59\], got 60"),
+        ({"num_experts": 1, "num_shifts": 1}, "num_experts must be an integer >= 2, got 1"),
+        ({"horizon": 0, "num_shifts": 0}, "horizon must be an integer >= 1, got 0"),
+        ({}, "num_shifts must be an integer >= 0, got None"),
+        ({"num_shifts": 60}, r"num_shifts must be an integer in \[0, 59\], got 60"),
         ({"num_shifts": 2, "shift_times": [3]}, "num_shifts must be None or the number of shift_times, 1, got 2"),
         ({"shift_times": [3, 3]}, r"shift_times must be ascending, in \[1, horizon = 60\), got \[3, 3\]"),
         ({"shift_times": [60]}, r"shift_times must be ascending, in \[1, horizon = 60\), got \[60\]"),
-        ({"shift_times": [0]}, "shift_times must be a whole number >= 1, got 0"),
+        ({"shift_times": [0]}, "shift_times must be an integer >= 1, got 0"),
         ({"num_shifts": 1, "shift_times": "even"}, "shift_times must be one of equal, drawn, got 'even'"),
         ({"num_shifts": 1, "good_experts": [1, 1]}, "good_experts must be 2 of 4 experts with different neighbours"),
         ({"num_shifts": 1, "good_experts": [1, 4]}, "good_experts must be 2 of 4 experts with different neighbours"),
@@ -255,7 +255,7 @@ def test_bad_arguments(options, message):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"num_shifts": 3}, r"num_shifts must be a whole number in \[0, 2\], got 3"),
+        ({"num_shifts": 3}, r"num_shifts must be an integer in \[0, 2\], got 3"),
         ({"other_mean": 1.2}, r"other_mean must be in \[0, 1\], got 1.2"),
         ({"other_mean": math.nan}, "other_mean must be > 0, got nan"),
         (

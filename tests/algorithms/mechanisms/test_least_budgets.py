@@ -44,7 +44,7 @@ def least(**options):
 def test_learners_refuse_budgets_with_noise_that_integers_cannot_hold(name):
     learner = LEARNERS[name]()
     for epsilon in (1e-30, 1e-12):
-        with pytest.raises(ValueError, match=r"epsilon must be >= .*, as integers hold no larger noise, got"):
+        with pytest.raises(ValueError, match=r"epsilon must be >= .*, as larger noise would overflow integers, got"):
             learner.params(epsilon=epsilon)
     learner.params(epsilon=1e-7)
     learner.params(epsilon=math.inf)

@@ -163,7 +163,7 @@ def test_claims_of_vectors_hold_for_every_length_that_is_taken(factory, shape):
         exact.privatize(jax.random.key(0), exact.params(**values), jnp.ones(shape), labels)
         with pytest.raises(ValueError, match=r"at most max_dim=4 (columns|items), .* got 5: make the estimator with"):
             short.privatize(jax.random.key(0), short.params(**values), jnp.ones(shape), labels)
-    with pytest.raises(ValueError, match="max_dim must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="max_dim must be an integer >= 1, got 0"):
         factory(max_dim=0)
 
 

@@ -98,7 +98,7 @@ def enumerate_paths(program, smallest):
 
 
 class Uniform(NamedTuple):
-    """A uniform whole number in [0, bound), of which only a comparison is drawn."""
+    """A uniform integer in [0, bound), of which only a comparison is drawn."""
 
     bound: int
     choose: Any

@@ -24,7 +24,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "barrier_smooth": {
-        "use": "Use it for smooth convex losses on a ball or a box with one point a user.",
+        "use": "Use it for smooth convex losses on a ball or a box with one point per user.",
         "not": "Its proof limits the step; at short horizons or small ε the limit binds, and `fkm` may do as well.",
     },
 }

@@ -16,7 +16,7 @@ ENTRIES = {
 }
 USES = {  # shown on pages of the site
     "barrier_strongly_convex": {
-        "use": "Use it for smooth and strongly convex losses with one point a user.",
+        "use": "Use it for smooth and strongly convex losses with one point per user.",
         "not": (
             "At short horizons its step is reduced until the proof holds; see `Deviations` before you compare rates."
         ),

@@ -132,8 +132,8 @@ def test_regret_is_below_the_bounds(epsilon):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: convex.barrier_smooth(dim=0, horizon=9), "dim must be a whole number >= 1, got 0"),
-        (lambda: convex.barrier_smooth(dim=2, horizon=1), "horizon must be a whole number >= 2, got 1"),
+        (lambda: convex.barrier_smooth(dim=0, horizon=9), "dim must be an integer >= 1, got 0"),
+        (lambda: convex.barrier_smooth(dim=2, horizon=1), "horizon must be an integer >= 2, got 1"),
         (lambda: convex.barrier_smooth(dim=2, horizon=9, radius=0.0), "radius must be > 0, got 0.0"),
         (lambda: convex.barrier_smooth(dim=2, horizon=9, report="none"), "report must be one of rr, laplace, gaussian"),
         (

@@ -257,7 +257,7 @@ def test_outside_is_not_clamped():
     [
         (lambda: convex.fkm(dim=2, horizon=9, domain="simplex"), "domain must be one of ball, box, got 'simplex'"),
         (lambda: convex.linear_losses(dim=2, domain="cube"), "domain must be one of ball, box"),
-        (lambda: convex.barrier_smooth(dim=0, horizon=9, domain="box"), "dim must be a whole number >= 1"),
+        (lambda: convex.barrier_smooth(dim=0, horizon=9, domain="box"), "dim must be an integer >= 1"),
         (lambda: convex.two_point(dim=2, horizon=9, radius=math.nan, domain="box"), "radius must be > 0"),
         (lambda: convex.huber_losses(dim=10**8, radius=1e18 if EPS > 1e-9 else 1e200, domain="box"), "radius"),
         (lambda: bounds.fkm_upper(1.0, 10, 2, domain="cube"), "domain must be one of ball, box"),

@@ -177,9 +177,9 @@ def test_the_reference_can_be_made_again():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_arms": 1, "explore_rounds": 2}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1, "explore_rounds": 2}, "num_arms must be an integer >= 2, got 1"),
         ({"num_arms": 3, "explore_rounds": 4}, "explore_rounds must be a positive multiple of num_arms=3, got 4"),
-        ({"num_arms": 3, "explore_rounds": 0}, "explore_rounds must be a whole number >= 1, got 0"),
+        ({"num_arms": 3, "explore_rounds": 0}, "explore_rounds must be an integer >= 1, got 0"),
         ({"num_arms": 3, "explore_rounds": 3, "rewards": "real"}, "rewards must be one of binary, bounded, got 'real'"),
     ],
 )
@@ -353,7 +353,7 @@ def test_binary_rewards_are_clipped(engine):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"epsilon": 1e-40}, "epsilon must be >= 2.91e-11, as integers hold no larger noise, got 1e-40"),
+        ({"epsilon": 1e-40}, "epsilon must be >= 2.91e-11, as larger noise would overflow integers, got 1e-40"),
         ({"epsilon": 1.0, "reward_low": 1e8, "reward_high": 1e8 + 4}, "reward_low must be < reward_high, as float32"),
         (
             {"epsilon": 1.0, "reward_low": -3e38, "reward_high": 3e38},

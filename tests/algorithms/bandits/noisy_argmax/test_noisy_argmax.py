@@ -103,9 +103,9 @@ def test_before_the_last_round_the_recommendation_is_drawn_without_data():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_arms": 1, "num_rounds": 2}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1, "num_rounds": 2}, "num_arms must be an integer >= 2, got 1"),
         ({"num_arms": 3, "num_rounds": 4}, "num_rounds must be a positive multiple of num_arms=3, got 4"),
-        ({"num_arms": 3, "num_rounds": 0}, "num_rounds must be a whole number >= 1, got 0"),
+        ({"num_arms": 3, "num_rounds": 0}, "num_rounds must be an integer >= 1, got 0"),
         ({"num_arms": 2, "num_rounds": 2**64}, "num_rounds must be <= "),
     ],
 )

@@ -91,7 +91,7 @@ def test_rounds_are_those_known(means, rounds):
 @pytest.mark.parametrize(
     ("arguments", "values", "message"),
     [
-        ({"num_arms": 1}, {}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1}, {}, "num_arms must be an integer >= 2, got 1"),
         ({}, {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({}, {"failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
         ({}, {"tolerance": -0.1}, "tolerance must be >= 0"),

@@ -233,15 +233,15 @@ def test_blocks_have_the_bits_of_rounds():
 @pytest.mark.parametrize(
     ("arguments", "values", "message"),
     [
-        ({"num_arms": 1}, {}, "num_arms must be a whole number >= 2, got 1"),
+        ({"num_arms": 1}, {}, "num_arms must be an integer >= 2, got 1"),
         ({}, {"epsilon": 0.0}, "epsilon must be > 0, got 0.0"),
         ({}, {"failure_prob": 1.0}, r"failure_prob must be in \(0, 1\), got 1.0"),
         ({}, {"tolerance": -0.1}, "tolerance must be >= 0"),
         ({}, {"tolerance": 1.0}, "tolerance must be < 1, got 1.0"),
         ({}, {"log_odds_ratio": 0.0}, "log_odds_ratio must be > 0, got 0.0"),
         ({}, {"log_odds_ratio": math.inf}, "log_odds_ratio must be"),
-        ({}, {"first_look": 1}, "first_look must be a whole number >= 2, got 1"),
-        ({}, {"first_look": 2.5}, "first_look must be a whole number >= 2, got 2.5"),
+        ({}, {"first_look": 1}, "first_look must be an integer >= 2, got 1"),
+        ({}, {"first_look": 2.5}, "first_look must be an integer >= 2, got 2.5"),
         ({}, {"growth": 0.01}, r"growth must be in \[0.05, 1"),
         ({}, {"growth": math.nan}, "growth must be"),
     ],

@@ -355,13 +355,13 @@ def test_value_errors(values, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_arms": 1}, r"num_arms must be a whole number >= 2, got 1"),
-        ({"horizon": 0}, r"horizon must be a whole number >= 1, got 0"),
-        ({"horizon": math.nan}, r"horizon must be a whole number >= 1, got nan"),
+        ({"num_arms": 1}, r"num_arms must be an integer >= 2, got 1"),
+        ({"horizon": 0}, r"horizon must be an integer >= 1, got 0"),
+        ({"horizon": math.nan}, r"horizon must be an integer >= 1, got nan"),
         ({"horizon": 2**63 - 1}, r"horizon must be <= "),
         ({"constants": "loose"}, r"constants must be one of tight, paper, got 'loose'"),
         ({"noise": "uniform"}, r"noise must be one of laplace, gaussian, got 'uniform'"),
-        ({"arity": 1}, r"arity must be a whole number >= 2, got 1"),
+        ({"arity": 1}, r"arity must be an integer >= 2, got 1"),
         ({"noise": "gaussian", "constants": "paper"}, r"constants must be 'tight' with Gaussian noise, got 'paper'"),
     ],
 )

@@ -225,7 +225,7 @@ def test_value_errors(values, message):
 
 
 def test_factory_errors():
-    with pytest.raises(ValueError, match="num_arms must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="num_arms must be an integer >= 2, got 1"):
         ebs_phased(num_arms=1)
     with pytest.raises(ValueError, match="num_arms must have at most"):
         ebs_phased(num_arms=2**30 if jnp.dtype(INTEGER).itemsize == 4 else 2**40)

@@ -224,7 +224,7 @@ def test_value_errors(changes, message):
 
 
 def test_factory_errors():
-    with pytest.raises(ValueError, match="num_arms must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="num_arms must be an integer >= 2, got 1"):
         ebs_shuffle(num_arms=1)
     with pytest.raises(ValueError, match="calibration must be one of tight, bound, got 'loose'"):
         ebs_shuffle(num_arms=2, calibration="loose")

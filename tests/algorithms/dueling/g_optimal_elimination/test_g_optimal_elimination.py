@@ -368,7 +368,7 @@ def test_errors():
         ({"constants": "loose"}, "constants must be one of tight, paper, got 'loose'"),
         ({"constants": "paper"}, "horizon must be given for 'paper' and left out otherwise, got None for 'paper'"),
         ({"horizon": 10}, "horizon must be given for 'paper' and left out otherwise, got 10 for 'tight'"),
-        ({"horizon": 1, "constants": "paper"}, "horizon must be a whole number >= 2, got 1"),
+        ({"horizon": 1, "constants": "paper"}, "horizon must be an integer >= 2, got 1"),
         ({"design_gap": math.nan}, "design_gap must be > 0, got nan"),
     ]
     for options, said in bad:

@@ -72,7 +72,7 @@ def test_sensitivity_of_strict_rankings_of_many():
         scores = np.array(list(itertools.permutations(range(1 - num_items, num_items, 2))), float)
         largest = np.linalg.norm(scores - scores[0], axis=1).max() / 2
         assert largest == pytest.approx(ballot_sensitivity(num_items), rel=1e-12)
-    with pytest.raises(ValueError, match="num_items must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="num_items must be an integer >= 1, got 0"):
         ballot_sensitivity(0)
 
 
@@ -133,7 +133,7 @@ def test_refusals():
         estimator = make()
         with pytest.raises(ValueError, match=r"with all pairs of at least two items, got \(6, 4\) and \(31, 5\)"):
             estimator.privatize(jax.random.key(0), estimator.params(**values), features, labels[:, :5])
-        with pytest.raises(ValueError, match="max_steps must be a whole number >= 1, got 0"):
+        with pytest.raises(ValueError, match="max_steps must be an integer >= 1, got 0"):
             make(max_steps=0)
     with pytest.raises(ValueError, match="ballots must rank an item above another, got no ballot that does"):
         ballot_election(Ballots(("a", "b"), (((0,),),), (3,)))

@@ -223,8 +223,8 @@ def test_an_independent_version_agrees_and_regret_is_below_the_bound():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
-        ({"num_experts": 2, "horizon": 0}, "horizon must be a whole number >= 1, got 0"),
+        ({"num_experts": 1, "horizon": 5}, "num_experts must be an integer >= 2, got 1"),
+        ({"num_experts": 2, "horizon": 0}, "horizon must be an integer >= 1, got 0"),
         ({"num_experts": 2, "horizon": 5, "sequences": classes.switching(num_switches=5)}, "must be < horizon, got 5"),
         ({"num_experts": 2, "horizon": 5, "sequences": classes.markov()}, r"num_switches must be given for markov\(\)"),
     ],

@@ -171,8 +171,8 @@ def test_the_bound_of_the_default_rate():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
-        ({"num_experts": 2, "horizon": 0}, "horizon must be a whole number >= 1, got 0"),
+        ({"num_experts": 1, "horizon": 5}, "num_experts must be an integer >= 2, got 1"),
+        ({"num_experts": 2, "horizon": 0}, "horizon must be an integer >= 1, got 0"),
         ({"num_experts": 2, "horizon": 5, "noise": "none"}, "noise must be one of laplace, gaussian, got 'none'"),
     ],
 )
@@ -188,7 +188,7 @@ def test_factory_errors(arguments, message):
         (
             "laplace",
             {"epsilon": 1e-320},
-            r"epsilon must be >= 2.91e-11, as integers hold no larger noise, got 9.99.*e-321",
+            r"epsilon must be >= 2.91e-11, as larger noise would overflow integers, got 9.99.*e-321",
         ),
         ("laplace", {"epsilon": math.nan}, "epsilon must be > 0, got nan"),
         ("laplace", {"epsilon": 1.0, "learning_rate": 0.0}, "learning_rate must be > 0, got 0.0"),

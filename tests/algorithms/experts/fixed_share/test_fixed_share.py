@@ -16,7 +16,7 @@ def test_regret():
 def test_errors():
     with pytest.raises(ValueError, match="num_switches must be < horizon, got 5 at horizon 5"):
         fixed_share(num_experts=2, horizon=5, num_switches=5)
-    with pytest.raises(ValueError, match="num_switches must be a whole number >= 1, got 0"):
+    with pytest.raises(ValueError, match="num_switches must be an integer >= 1, got 0"):
         fixed_share(num_experts=2, horizon=5, num_switches=0)
     for make in (fixed_share, mirror_descent):
         with pytest.raises(ValueError, match=r"horizon must be >= 2, as num_switches is in .*, got 1: .*hedge"):

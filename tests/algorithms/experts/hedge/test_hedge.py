@@ -35,7 +35,7 @@ def test_the_expert_with_the_smallest_losses_is_played():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="num_experts must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="num_experts must be an integer >= 2, got 1"):
         hedge(num_experts=1, horizon=5)
     with pytest.raises(ValueError, match="learning_rate must be > 0, got 0"):
         hedge(num_experts=2, horizon=5).params(learning_rate=0.0)

@@ -229,7 +229,7 @@ def test_claims_say_where_weights_drift():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_experts": 1, "horizon": 5}, "num_experts must be a whole number >= 2, got 1"),
+        ({"num_experts": 1, "horizon": 5}, "num_experts must be an integer >= 2, got 1"),
         ({"num_experts": 2, "horizon": 5, "sequences": classes.switching(num_switches=5)}, "must be < horizon, got 5"),
         ({"num_experts": 2, "horizon": 5, "sequences": classes.markov()}, r"num_switches must be given for markov\(\)"),
         ({"num_experts": 2, "horizon": 5, "accounting": "renyi"}, "accounting must be one of zcdp, pure, got 'renyi'"),
@@ -249,7 +249,7 @@ def test_factory_errors(arguments, message):
         ({"learning_rate": math.nan}, "learning_rate must be > 0, got nan"),
         ({"fake_switch_prob": 0.0}, "fake_switch_prob must be >= 1e-06 at a finite epsilon, got 0.0"),
         ({"fake_switch_prob": 1.5}, r"fake_switch_prob must be in \[0, 1\], got 1.5"),
-        ({"batch": 0}, "batch must be a whole number >= 1, got 0"),
+        ({"batch": 0}, "batch must be an integer >= 1, got 0"),
         ({"batch": 101}, "batch must be <= horizon, got 101 at horizon 100"),
         ({"budget": 99, "learning_rate": 0.1}, "budget must be <= .*, got 99"),
         ({"learning_rate": 10.0, "fake_switch_prob": 0.1}, "epsilon must pay for one decision"),

@@ -50,8 +50,8 @@ def test_parameters():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_experts": 1}, "num_experts must be a whole number >= 2, got 1"),
-        ({"num_switches": 0}, "num_switches must be a whole number >= 1, got 0"),
+        ({"num_experts": 1}, "num_experts must be an integer >= 2, got 1"),
+        ({"num_switches": 0}, "num_switches must be an integer >= 1, got 0"),
         ({"num_switches": 10}, "num_switches must be < horizon, got 10 at horizon 10"),
         ({"form": "noise"}, "form must be one of sampling, noisy_losses, intervals, got 'noise'"),
         ({"noise": "laplace"}, "noise must be left out for form='sampling', got 'laplace'"),

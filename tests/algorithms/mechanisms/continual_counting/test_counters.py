@@ -164,13 +164,13 @@ def test_errors():
     makers: Any = (tree_counter, toeplitz_counter, doubling_counter)
     for make in makers:
         for bad in (0, -1, 1.5, math.nan, 2**63):
-            with pytest.raises(ValueError, match=r"horizon must be (a whole number >= 1|<= )"):
+            with pytest.raises(ValueError, match=r"horizon must be (an integer >= 1|<= )"):
                 make(horizon=bad)
     bad: Any
     for bad in (1, 0, 2.5, math.nan):
-        with pytest.raises(ValueError, match="arity must be a whole number >= 2"):
+        with pytest.raises(ValueError, match="arity must be an integer >= 2"):
             tree_counter(horizon=3, arity=bad)
-        with pytest.raises(ValueError, match="arity must be a whole number >= 2"):
+        with pytest.raises(ValueError, match="arity must be an integer >= 2"):
             doubling_counter(horizon=3, arity=bad)
     with pytest.raises(ValueError, match="noise must be one of laplace, gaussian, got 'cauchy'"):
         tree_counter(horizon=3, noise="cauchy")
@@ -180,7 +180,7 @@ def test_errors():
             make(horizon=3, combine="yes")
     with pytest.raises(ValueError, match="objective must be one of mean, max"):
         best_arity(3, objective="median")
-    with pytest.raises(ValueError, match="num_buffers must be a whole number >= 1"):
+    with pytest.raises(ValueError, match="num_buffers must be an integer >= 1"):
         toeplitz_counter(horizon=3, num_buffers=0)
     with pytest.raises(ValueError, match="num_buffers must be at most 16, got 17"):
         toeplitz_counter(horizon=3, num_buffers=17)
@@ -225,7 +225,7 @@ def test_errors():
 def test_what_is_no_number(make):
     """Checks text, truth values, lists and None: refused on the host, by name."""
     for bad in (True, "3", None, [3]):
-        with pytest.raises(ValueError, match=r"horizon must be a whole number >= 1, got"):
+        with pytest.raises(ValueError, match=r"horizon must be an integer >= 1, got"):
             make(horizon=bad)
     counter: Any = make(horizon=3)
     name = "rho" if make is toeplitz_counter else "epsilon"
@@ -240,7 +240,7 @@ def test_what_is_no_number(make):
         with pytest.raises(ValueError, match=r"shape must be a list, got"):
             counter.init(key, params, shape)
     for shape in ((2.5,), (-1,), (True,), "ab"):
-        with pytest.raises(ValueError, match=r"shape\[0\] must be a whole number >= 0, got"):
+        with pytest.raises(ValueError, match=r"shape\[0\] must be an integer >= 0, got"):
             counter.init(key, params, shape)
     with pytest.raises(ValueError, match=r"dtype must be integers or floats, got 'x'"):
         counter.init(key, params, dtype="x")

@@ -322,7 +322,7 @@ def test_errors():
         randomized_response(key, values, 1.0)
     with pytest.raises(ValueError, match="values must be floats, got dtype int32"):
         randomize_scalar(key, labels, 1.0, bound=1.0)
-    with pytest.raises(ValueError, match="num_labels must be a whole number >= 2, got 1"):
+    with pytest.raises(ValueError, match="num_labels must be an integer >= 2, got 1"):
         randomized_response(key, labels, 1.0, num_labels=1)
     with pytest.raises(ValueError, match="holds num_labels - 1 = 128, got int8"):
         randomized_response(key, np.zeros(2, np.int8), 1.0, num_labels=129)

@@ -56,7 +56,7 @@ def distributions_of_the_others(odds, batch):
 
 
 def enumerated_delta(epsilon, local_epsilon, batch):
-    """Computes the largest divergence, in whole numbers except the two exponentials, and the numbers of ones that
+    """Computes the largest divergence, in integers except the two exponentials, and the numbers of ones that
     have it.
     """
     odds, times = Fraction(math.exp(local_epsilon)), Fraction(math.exp(epsilon))
@@ -225,7 +225,7 @@ def test_the_claim():
         (lambda: shuffle_delta(-1.0, 1.0, 5), "epsilon must be >= 0, got -1.0"),
         (lambda: shuffle_delta(math.nan, 1.0, 5), "epsilon must be >= 0, got nan"),
         (lambda: shuffle_delta(1.0, 0.0, 5), "local_epsilon must be > 0, got 0.0"),
-        (lambda: shuffle_delta(1.0, 1.0, 0), "batch must be a whole number >= 1, got 0"),
+        (lambda: shuffle_delta(1.0, 1.0, 0), "batch must be an integer >= 1, got 0"),
         (lambda: shuffle_epsilon(0.0, 1.0, 5), "delta must be in .0, 1., got 0.0"),
         (lambda: shuffle_local_epsilon(0.0, 0.1, 5), "epsilon must be > 0, got 0.0"),
         (lambda: shuffle_worst_ones(1.0, 1.0, 5), "epsilon must be < local_epsilon = 1.0, got 1.0"),

@@ -296,7 +296,7 @@ def test_what_is_beyond_the_bounds_is_clipped(name):
         ({"report": "rr"}, "report must be one of gaussian, l2_ball, got 'rr'"),
         ({"constants": "loose"}, "constants must be one of tight, paper"),
         ({"constants": "paper", "report": "l2_ball"}, "constants must be"),
-        ({"update_every": 0}, "update_every must be a whole number of rounds >= 1, a share in"),
+        ({"update_every": 0}, "update_every must be an integer number of rounds >= 1, a share in"),
         ({"update_every": 1.5}, "update_every must be"),
         ({"update_every": math.nan}, "update_every must be"),
         ({"update_every": "det"}, "update_every must be"),
