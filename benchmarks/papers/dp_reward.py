@@ -14,11 +14,11 @@ ORDER = "An order with an unspecified constant: slopes only."
 ROOT = at_most(-0.4)  # of n: the bounds fall like 1/sqrt(n)
 CONFINED = (
     "The exponent of n could hardly have differed: estimates are confined to the ball of radius |θ*|, which bounds "
-    "their errors at small n and so flattens the fall."
+    "their errors at small n and so makes the decrease flatter."
 )
 FAST = (
-    "The row could hardly have differed: in this bandit the loss falls like n^-1.3, as a model whose errors are below "
-    "the gaps between actions chooses the best one; the bound is for the worst bandit at each n."
+    "The row could hardly have differed: in this bandit the loss falls like n^-1.3, because a model with errors "
+    "below the gaps between actions chooses the best action; the bound is for the worst bandit at each n."
 )
 BALL = "Features and parameter lie in the unit ball, d = 5, n = 3,000 and 30,000."
 
@@ -26,14 +26,14 @@ ROWS = (
     # ---- the figure --------------------------------------------------------------------------------------------------
     row(
         "Figure 1",
-        "The l2 error falls with n for all estimators; it is least without privacy, more with central and most with "
-        "local label privacy, at ε = 0.1, 0.5 and 1 (d = 5, n = 1,000 to 10,000).",
+        "The l2 error falls with n for all estimators; it is smallest without privacy, larger with central and "
+        "largest with local label privacy, at ε = 0.1, 0.5 and 1 (d = 5, n = 1,000 to 10,000).",
         "exact solvers on the ball of radius |θ*|, least Gaussian noise: the largest exponent of n of all curves, and "
         "the least paired difference between neighbouring curves, over all n and ε",
         measure.curves,
         {
             "largest exponent of n": at_most(0),
-            "least central - clear": at_least(0),
+            "least central - non-private": at_least(0),
             "least local - central": at_least(0),
         },
     ),
@@ -44,7 +44,7 @@ ROWS = (
         partial(measure.curves, dims=(3, 10)),
         {
             "largest exponent of n": at_most(0),
-            "least central - clear": at_least(0),
+            "least central - non-private": at_least(0),
             "least local - central": at_least(0),
         },
     ),
@@ -57,8 +57,9 @@ ROWS = (
         corrected="Averaged over the last half and projected on the ball of radius |θ*|, the errors of the same "
         "passes fall.",
         corrected_rules={"largest exponent of n, averaged": at_most(0)},
-        why="The last iterate of a constant step ends in noise that does not shrink with n; the less so, the more the "
-        "labels' noise is amplified (local, ε = 0.1). The paper does not say whether it averages or projects.",
+        why="With a constant step, the last iterate ends in noise that does not shrink with n. "
+        "The error falls less where the labels' noise is amplified more (local, ε = 0.1). The paper does not say "
+        "whether it averages or projects.",
     ),
     # ---- local model -------------------------------------------------------------------------------------------------
     row(
@@ -89,7 +90,7 @@ ROWS = (
     row(
         "Thm 3.2, proof; κ of section 4.3; Lemma D.2",
         "Differences of features are bounded by |x| <= L, and so κ = O(L²/d) with the constant 1.",
-        "the longest difference of many features of norm L; κ d / L² where both actions have opposite features",
+        "the largest norm of a difference of many features of norm L; κ d / L² if both actions have opposite features",
         measure.longest_difference,
         {"max |x| / L": at_most(1), "κ d / L², opposite features": at_most(1)},
         corrected="|x| <= 2 L, and κ <= 4 L²/d: the bounds change by the constant 4, and Theorem 5.3 needs 32 L² "
@@ -100,14 +101,15 @@ ROWS = (
         "Thm 4.1",
         "Above a threshold of ε, the maximum likelihood of randomized labels errs by the order "
         "(1/γ) (e^(ε+2LB) + 1)/(e^(ε-2LB) - 1) sqrt((d + ln(1/α))/n).",
-        "the error in the semi-norm above the threshold, the corrected one, too, ε > 4 L B = 2: exponent of n at ε = "
+        "the error in the semi-norm above both thresholds, the printed and the corrected one, ε > 4 L B = 2: "
+        "exponent of n at ε = "
         "4, and growth from ε = 4 to 2.5 over the growth of the bound. Features lie in the unit ball, L = 1, the "
         "parameter "
         "in the ball of radius B = 1/2; d = 5, n = 3,000 and 30,000.",
         measure.likelihood_above_its_threshold,
         {"exponent of n, ε = 4": ROOT, GROWTH: at_most(1.1)},
-        why=f"{ORDER} The growth could hardly have differed: the bound's is 1.25 here, its pole at ε = 2 L B = 1 being "
-        "near, and the noise of labels explains 1.14.",
+        why=f"{ORDER} The growth could hardly have differed: the bound grows by 1.25 here, because its pole at ε = 2 "
+        f"L B = 1 is near, and the noise of labels explains 1.14.",
     ),
     row(
         "Thm 4.1, threshold",
@@ -115,7 +117,7 @@ ROWS = (
         "its least Hessian coefficient on |z| <= 2 L B at ε = 3 L B, L = B = 1",
         measure.curvature_of_the_likelihood,
         {"least coefficient, ε = 3 L B": at_least(0)},
-        corrected="It is for ε > 4 L B: the coefficients are σ'(z) - σ'(z ± ε).",
+        corrected="It is strongly convex for ε > 4 L B: the coefficients are σ'(z) - σ'(z ± ε).",
         corrected_rules={"least coefficient, ε = 4.01 L B": at_least(0)},
     ),
     row(
@@ -144,7 +146,7 @@ ROWS = (
         "parameter in the unit ball, d = 5",
         measure.one_pass_steps,
         {"exponent of n, printed steps": ROOT},
-        corrected="With the proof's steps 1/(γ_ε κ t), γ_ε = γ (e^ε - 1)/(e^ε + 1), it does.",
+        corrected="With the proof's steps 1/(γ_ε κ t), γ_ε = γ (e^ε - 1)/(e^ε + 1), one pass errs by this order.",
         corrected_rules={
             "exponent of n, 1/(γ_ε κ t)": ROOT,
             "growth in ε / bound's, 1/(γ_ε κ t)": at_most(1.1),
@@ -176,8 +178,8 @@ ROWS = (
         "its loss in an offline bandit with ε = 1, local: exponent of n from 500 to 8,000",
         partial(measure.policy_gap, policy="pessimistic"),
         {RATE: at_most(-0.4)},
-        why="The confidence sets assume the curvature of even odds; those that can be proved make every pessimistic "
-        "policy the one that collected the data. " + FAST,
+        why="The confidence sets assume the curvature of even odds. With confidence sets that can be proved, every "
+        "pessimistic policy is the policy that collected the data. " + FAST,
     ),
     row(
         "Section 4.3, greedy policy",
@@ -191,7 +193,7 @@ ROWS = (
     row(
         "Thm 5.1",
         "No central estimator's expected squared l2 error is below the order d²/(n L²) + d/(n² (ε + δ)²).",
-        "what privacy adds to the central squared error: exponent of n, which the bound has at -2",
+        "the exponent of n of the central squared error that privacy adds; it is -2 in the bound",
         partial(measure.central_cost, norm=L2),
         {f"exponent of n, cost at ε = {e}": at_least(-2.2) for e in ("0.5", "1")},
         why=ORDER,
@@ -200,21 +202,22 @@ ROWS = (
         "Thm 5.2",
         "With σ = L sqrt(8 ln(2/δ) + 4 ε)/ε objective perturbation is (ε, δ)-label DP.",
         "the exact δ of a Gaussian mechanism of this σ on Σ y x, of sensitivity 2 L, over the claim, at four ε; "
-        "labels enter the loss through that sum alone, so the estimate is post-processing of it",
+        "labels enter the loss only through that sum, so the estimate is post-processing of it",
         privacy.noise_of_theorem_5_2,
         {"exact δ / claimed, largest": at_most(1)},
-        why="It holds, and more: the least σ is smaller by the factor given, and neither β > 0 nor an exact minimiser "
+        why="It holds, and more is true: the least σ is smaller by the factor given, and neither β > 0 nor an exact "
+        "minimiser "
         "is needed.",
     ),
     row(
-        "Thm 5.2, what its noise costs",
+        "Thm 5.2, the cost of its noise",
         "This σ is sufficient for label privacy; that it is needed is not claimed.",
-        "the l2 error with it over that with the least σ, ε = 1, n = 1,000, d = 5, the same solver",
+        "the l2 error with this σ over the error with the least σ, ε = 1, n = 1,000, d = 5, the same solver",
         privacy.published_noise_costs,
         {"error with published σ / with least": at_least(1)},
         why="Sufficient, and not tight: a Gaussian mechanism on Σ y x with analytic calibration needs a σ that is 1.56 "
-        "times smaller at ε = 1, δ = 0.001. The proof by successive approximation pays for what the sufficient "
-        "statistic shows to be free. The row could hardly have differed: less of the same noise errs less.",
+        "times smaller at ε = 1, δ = 0.001. The proof by successive approximation pays for steps that are free by "
+        "the sufficient statistic. The row could hardly have differed: less of the same noise gives smaller errors.",
     ),
     row(
         "Thm 5.3, Cor. 5.4",
@@ -228,14 +231,14 @@ ROWS = (
     row(
         "Remark 5.5",
         "The cost of central privacy falls like 1/(ε n), the cost of local privacy like 1/((e^ε - 1) sqrt(n)).",
-        "the exponent of n of what privacy adds to the squared error, central less local (-1 in the limit), ε = 1",
+        "the exponent of n of the squared error that privacy adds, central minus local (-1 in the limit), ε = 1",
         measure.central_against_local,
         {"central's exponent of n less local's": at_most(-0.5)},
     ),
     row(
         "Thm D.3",
         "For δ = 0 no central estimator's squared semi-norm error is below the order d/n + d²/(nε)².",
-        "what privacy adds to the central squared semi-norm error: exponent of n, which the bound has at -2",
+        "the exponent of n of the central squared semi-norm error that privacy adds; it is -2 in the bound",
         partial(measure.central_cost, norm=SEMI),
         {f"exponent of n, cost at ε = {e}": at_least(-2.2) for e in ("0.5", "1")},
         why=ORDER,
@@ -244,11 +247,11 @@ ROWS = (
         "Thm D.5",
         "Objective perturbation errs in the semi-norm by at most the order (1/γ) sqrt((d + ln(1/α))/n) + "
         "sqrt(σ) (d ln(1/α))^(1/4) / sqrt(nγ/B).",
-        "the exponent of n of the central semi-norm error, less the bound's -1/2",
+        "the exponent of n of the central semi-norm error, minus the bound's -1/2",
         partial(measure.central_upper, norm=SEMI),
         {f"exponent of n, less bound's, ε = {e}": at_most(0.05) for e in ("0.5", "1")},
         why=f"{ORDER} The row could hardly have differed: at these n most of the error comes from the noise, which "
-        "falls like 1/n, where both terms of the bound fall like 1/sqrt(n).",
+        f"falls like 1/n, while both terms of the bound fall like 1/sqrt(n).",
     ),
     row(
         "Thm E.1",
@@ -256,12 +259,12 @@ ROWS = (
         "the lower bound on ε that a black-box audit finds, over the claim",
         privacy.audit_of_records,
         {"lower bound on ε / claimed": at_most(1)},
-        why="An audit finds no violation and proves nothing. The proof's exponent has a slip by the factor 2, which "
-        "this σ satisfies all the same, and β >= 2 L²/ε is enough.",
+        why="An audit finds no violation and proves nothing. The proof's exponent is wrong by the factor 2; this σ "
+        "is large enough all the same, and β >= 2 L²/ε is enough.",
     ),
     row(
         "Remark E.3; lemmas of the appendices",
         "Standard local DP needs more than randomized labels; tools from the literature.",
-        why="No statement about an algorithm here that could be measured.",
+        why="They have no statement about an algorithm of this library that could be measured.",
     ),
 )

@@ -144,7 +144,7 @@ def curves(
     clear, central, local = names
     return {
         "largest exponent of n": largest(falls(errors) for errors in found),
-        "least central - clear": smallest(_gaps(errors, central, clear) for errors in found),
+        "least central - non-private": smallest(_gaps(errors, central, clear) for errors in found),
         "least local - central": smallest(_gaps(errors, local, central) for errors in found),
     }
 

@@ -11,8 +11,8 @@ RATE, COST, BOUND = "exponent of T, ε = 1", "exponent of c", "mean regret / bou
 ORDER = "An order with an unspecified constant: slopes only."
 LOGARITHM = 0.08  # the exponent of ln T between 10^5 and 10^6
 OF_A_LOGARITHM = (
-    "ln T has the exponent 0.08 at these T. A larger one contradicts no order of ln T, since a + b ln T with a < 0 has "
-    "one, too: sizes may be too small for the limit, and only longer runs would show it."
+    "ln T has the exponent 0.08 at these T. A larger one contradicts no order of ln T, since a + b ln T with a < 0 "
+    "has a larger one, too: sizes may be too small for the limit, and only longer runs would show it."
 )
 MEASURED = (
     "{learner} with randomized responses, steps tuned to their second moment, losses of two dimensions: exponent of T "
@@ -20,7 +20,7 @@ MEASURED = (
     "bound with its constants. An order leaves out logarithms: exponents agree up to 0.07 and 0.1 above it"
 )
 NO_TEXT = (
-    "{} is in an appendix, which the texts used here lack: what runs here follows the papers that it builds on, and "
+    "{} is in an appendix that was not available here. The learner follows the papers that it builds on, and "
     "public implementations."
 )
 ALGORITHM_4, ALGORITHM_5, APPENDIX_B = (NO_TEXT.format(each) for each in ("Algorithm 4", "Algorithm 5", "This"))
@@ -60,7 +60,7 @@ ROWS = (
         "convex losses",
         0.75,
         1,
-        "Not tight in ε: tuned, the exponent of c is 1/2.",
+        "Not tight in ε: with tuned steps, the exponent of c is 1/2.",
     ),
     _line(
         "Table 1, convex and smooth; Cor. 4",
@@ -69,7 +69,7 @@ ROWS = (
         "convex and smooth losses",
         2 / 3,
         1,
-        "Not tight in ε: tuned, the exponent of c is 2/3.",
+        "Not tight in ε: with tuned steps, the exponent of c is 2/3.",
     ),
     _line(
         "Table 1, strongly convex",
@@ -78,7 +78,7 @@ ROWS = (
         "strongly convex losses",
         2 / 3,
         1,
-        "Not tight in ε: tuned, the exponent of c is 2/3.",
+        "Not tight in ε: with tuned steps, the exponent of c is 2/3.",
     ),
     _line(
         "Table 1, strongly convex and smooth; Cor. 4",
@@ -95,8 +95,8 @@ ROWS = (
         "convex losses at two points",
         0.5,
         2,
-        "Not tight in ε: tuned, the exponent of c is 1. The square comes from the published step 1/sqrt(T), which does "
-        "not know the noise; so do two of the three powers of d. With a tuned step regret is at most "
+        "Not tight in ε: with tuned steps, the exponent of c is 1. The square comes from the published step 1/sqrt(T), "
+        "which ignores the noise; so do two of the three powers of d. With a tuned step regret is at most "
         f"R d sqrt((G² + s²) T) + 4 G R. {ALGORITHM_4}",
     ),
     _line(
@@ -114,13 +114,13 @@ ROWS = (
         "tsallis_inf on randomized responses, five arms, gap 0.25: the same measures (tuned: c²)",
         partial(measure.of_table_1, name="multi_armed_stochastic"),
         {RATE: _rate(LOGARITHM), COST: at_most(2.1), BOUND: at_most(1)},
-        why=f"{ORDER} By the rule for every exponent growth is too fast. {OF_A_LOGARITHM} The bound is for all "
+        why=f"{ORDER} By the rule for all exponents, growth is too fast. {OF_A_LOGARITHM} The bound is for all "
         f"worlds, of the order sqrt(T). {APPENDIX_B} Sensitivity for losses in [0, 1] is 1, not 2B = 2.",
     ),
     row(
         "Appendix B.1, adversarial arms",
-        "The same has regret of the order sqrt(T) in all worlds.",
-        "tsallis_inf, five arms, ε = 1, at the gap 2 c sqrt(K/T) that is barely seen: exponent of T from 10^4 to "
+        "The same learner has regret of the order sqrt(T) in all worlds.",
+        "tsallis_inf, five arms, ε = 1, at the gap 2 c sqrt(K/T) that is barely visible: exponent of T from 10^4 to "
         "10^5, and mean regret over c (4 sqrt(KT) + 1)",
         measure.adversarial_arms,
         {"exponent of T": at_most(0.55), "mean regret / bound, largest": at_most(1)},
@@ -141,23 +141,23 @@ ROWS = (
     row(
         "Thm 1",
         "What follows from ε-LDP reports is ε-DP in the streaming setting.",
-        why="Post-processing: nothing that a simulation could add to.",
+        why="This is post-processing; a simulation could add nothing.",
     ),
     row(
         "Thms 2, 5",
         "Algorithms 1 and 2 are (ε, δ)-LDP with σ = Δ sqrt(2 ln(1.25/δ))/ε.",
-        "the exact δ that this σ spends over the claimed one, at ε = 0.9, δ = 10^-5 and at ε = 8, δ = 10^-3",
+        "the exact δ that this σ spends, over the claimed δ, at ε = 0.9, δ = 10^-5 and at ε = 8, δ = 10^-3",
         measure.classical_noise,
         {"exact δ / claimed, ε = 0.9": at_most(1), "exact δ / claimed, ε = 8": at_most(1)},
         corrected="The analytic Gaussian mechanism is right at every ε, and needs less noise below ε = 1; randomized "
         "responses are pure, and have the smallest second moment.",
         corrected_rules={"exact δ / claimed, least σ, ε = 8": at_most(1)},
-        why="The formula is proved for ε < 1 alone.",
+        why="The formula is proved only for ε < 1.",
     ),
     row(
         "Section 3.1, stochastic losses; footnote 5",
         "Algorithm 1 is private for losses f(x) + q with sub-Gaussian q.",
-        "the exact ε of a report of a loss 10 B from another one, with noise for losses in [-B, B], over ε = 0.9",
+        "the exact ε of a report if losses are 10 B apart and the noise is for losses in [-B, B], over ε = 0.9",
         measure.unbounded_losses,
         {"exact ε / claimed, losses of sub-Gaussian noise, 10 B apart": at_most(1)},
         corrected="Users clip losses before they add noise.",
@@ -166,14 +166,14 @@ ROWS = (
     row(
         "Thm 3",
         "Regret on reports is the regret of the black box with B replaced by the order B ln(T/δ)/ε.",
-        why="Measured line by line above. Its proof conditions on bounded noise; step sizes must use the range of the "
-        "reports, and with the second moment in its place regret is smaller than the theorem has it (exponents of c).",
+        why="The rows above measure it. Its proof conditions on bounded noise; step sizes must use the range of the "
+        "reports, and with the second moment in its place regret is smaller than in the theorem (exponents of c).",
     ),
     row(
         "Cor. 4, stochastic losses",
         "With the algorithm of Agarwal et al. (2011) for d dimensions regret is of the order sqrt(T)/ε.",
         why="Its constant is of the order d^16 and the algorithm is not in the library; its one-dimensional case is "
-        "(stochastic_1d), and no row of Table 1.",
+        "in the library (stochastic_1d), but is not a row of Table 1.",
     ),
     # ---- contextual --------------------------------------------------------------------------------------------------
     row(
@@ -183,8 +183,8 @@ ROWS = (
         "optimisation: x' = -x, y = y' = 2), over ε = 0.9; and a bound on it, which adds up the worst changes of each",
         measure.two_releases,
         {"exact ε / claimed, Alg. 5": at_most(1)},
-        why="It holds, with room: one joint release of L2 sensitivity sqrt(4.5) needs a quarter of the noise at ε = 1. "
-        + ALGORITHM_5,
+        why="It holds with a margin: one joint release of L2 sensitivity sqrt(4.5) needs a quarter of the noise at ε "
+        "= 1. " + ALGORITHM_5,
     ),
     row(
         "Thm 8; Table 1, linear",
@@ -212,7 +212,7 @@ ROWS = (
         "Section 4.1, LDP and joint DP",
         "Joint DP has regret of the order sqrt(T), local DP of T^(3/4).",
         "linear_ucb_joint against linear_ucb on the same contexts, ε = 1: the exponent of T from 5,000 to 50,000 of "
-        "joint regret, and that less the local one; and regret over regret after 50,000 rounds",
+        "joint regret, and this exponent minus the local one; and joint regret over local regret after 50,000 rounds",
         measure.joint_against_local,
         {
             "exponent of T, joint": at_most(0.57, refutes=False),
@@ -229,11 +229,12 @@ ROWS = (
         "steep links)",
         measure.three_releases,
         {"exact ε / claimed, C = 0.4": at_most(1)},
-        corrected="Gradients |g(x.θ) - y| are as long as 2 C + 1: noise (2 C + 1) σ.",
+        corrected="Gradients |g(x.θ) - y| can be 2 C + 1, so the noise must be (2 C + 1) σ.",
         corrected_rules={"exact ε / claimed, noise for 2 C + 1": at_most(1)},
-        why="The noise would fit gradients of length C. At larger C, such as 1/2, the claim holds at this ε and δ all "
+        why="The noise would be right for gradients of norm C. At larger C, such as 1/2, the claim holds at this ε "
+        "and δ all "
         "the same, by the slack of classical calibration, and since not all three releases are at their worst at once: "
-        "adding up their worst changes is a bound only. It holds for the logistic link and rewards in [0, 1], too, "
+        "adding up their worst changes gives only a bound. It holds for the logistic link and rewards in [0, 1], too, "
         "whose gradients are at most C = 1.",
     ),
     row(
@@ -242,7 +243,7 @@ ROWS = (
         "the mean of the model in directions that are looked at evenly, over θ*, T = 10^10, d = 5, ε = 0.9",
         measure.accumulated_shift,
         {"E θ / θ*, shifts added up": at_least(0.5)},
-        corrected="V_t = Σ (x x^T + B) + c_t I, the last shift alone.",
+        corrected="V_t = Σ (x x^T + B) + c_t I, with only the last shift.",
         corrected_rules={"E θ / θ*, the last shift alone": at_least(0.5)},
     ),
     row(
@@ -260,7 +261,7 @@ ROWS = (
     ),
     row(
         "Table 1, best non-private regret; Ω(T) of DP contextual bandits",
-        "Orders of other papers.",
-        why="Quoted. Every learner here runs at ε = ∞, see the studies ldp-bandits and ldp-linear.",
+        "These are orders of other papers.",
+        why="They are quoted. Every learner here runs at ε = ∞, see the studies ldp-bandits and ldp-linear.",
     ),
 )

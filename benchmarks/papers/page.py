@@ -81,8 +81,8 @@ def _paper(record: Mapping[str, Any]) -> str:
     full = " --full" if record["size"] == "full" else ""
     head = (
         f"## {record['paper']}\n\n{record['citation']}.\n\n`python benchmarks/papers/run.py {record['paper']}{full}`, "
-        f"seed {record['seed']}: {record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the "
-        f"clock ({record['machine']}; {versions}).\n"
+        f"seed {record['seed']}: {record['processor_seconds']:.0f} s of processor time, {record['seconds']:.0f} s by "
+        f"the clock ({record['machine']}; {versions}).\n"
     )
     claims = [row for row in record["rows"] if not row["corrected"]]
     errata = [row for row in record["rows"] if row["corrected"]]

@@ -38,7 +38,7 @@ Record = dict[str, Any]
 def listed() -> str:
     """Lists the papers, with the time that each takes."""
     lines = [
-        "Papers whose statements are measured. Time is of processors, an estimate for a first run, which compiles; "
+        "Papers whose statements are measured. Time is of processor time, an estimate for a first run, which compiles; "
         f"with its programs in the cache a run takes a third of it. --full has {FULL} times the repetitions."
     ]
     for name, paper in PAPERS.items():
@@ -168,7 +168,7 @@ def summary(record: Record) -> str:
     counts = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(sorted(verdicts)))
     text = (
         f"{record['paper']}, {record['size']} size, seed {record['seed']}: {counts}. "
-        f"{record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the clock."
+        f"{record['processor_seconds']:.0f} s of processor time, {record['seconds']:.0f} s by the clock."
     )
     return "\n".join(textwrap.wrap(text, WIDTH))
 

@@ -15,8 +15,7 @@ ROWS = (
         f"the exponent of T of counter_weights, a learner of this library, ε = 4, {SETTING}",
         measure.of_table_1,
         {f"exponent of T, {kind}": at_most(0.6) for kind in ("shifting", "oblivious")},
-        why=ORDER + " The lines of the table, also the line of adversaries who react, are the theorems below, one "
-        "by one.",
+        why=ORDER + " Each line of the table, including the line of adversaries who react, is a theorem below.",
     ),
     # ---- tools -------------------------------------------------------------------------------------------------------
     row(
@@ -48,14 +47,14 @@ ROWS = (
         "For losses of one distribution the regret on a window of w rounds is at most 16 ln(NT/β)/ε + 9 sqrt(w "
         "ln(TN/β)), with "
         "probability 1 - β.",
-        "the share of runs within (w = T = 2,000 and 20,000, ε = 0.1 and 1, β = 0.05), the worst of four; and the mean "
+        "the share of runs within the bound (w = T = 2,000 and 20,000, ε = 0.1 and 1, β = 0.05), the worst of four; "
+        "and the mean "
         "regret over the bound",
         measure.windows,
         {"share of runs within": at_least(0.95), "largest mean / bound": at_most(1)},
-        why="The row could hardly have differed: the bound is loose by a factor of 25 or more, and of all windows only "
-        "the window of all rounds is looked at (pseudo-regret). The proof (Lemmas 3.3, A.2) has a factor ln T in "
-        "the first "
-        "term, which the theorem lost; so loose a bound does not show that.",
+        why="The row could hardly have differed: the bound is loose by a factor of 25 or more, and only the window "
+        "of all rounds is measured (pseudo-regret). The proof (Lemmas 3.3, A.2) has a factor ln T in the first term, "
+        "which is missing in the theorem; with so loose a bound this cannot be seen.",
     ),
     row(
         "Lemma 3.4",
@@ -65,9 +64,9 @@ ROWS = (
         "the chance of any restart in all rounds, and so 2β: 0.05, β = 0.025",
         measure.false_restarts,
         {"share of runs with a restart": at_most(0.05)},
-        why="With this library's thresholds, which have the factor ln T and constants of their own: what the printed "
-        "ones do was not measured. The row could hardly have differed: thresholds that can be proved are far above "
-        "what chance does.",
+        why="With this library's thresholds, which have the factor ln T and constants of their own: the printed "
+        "thresholds were not measured. The row could hardly have differed: thresholds that can be proved are far "
+        "above chance.",
     ),
     row(
         "Alg. 2, sensitivity",
@@ -104,7 +103,8 @@ ROWS = (
         "Section 3.2, lower bound",
         "Every private learner has dynamic regret of the order sqrt(ST ln N) + S ln(N/S)/ε against some shifting "
         "adversary.",
-        "counter_weights against losses whose gap sqrt((S + 1) ln N / T) is barely seen in a phase: the exponent of "
+        "counter_weights against losses with a gap of sqrt((S + 1) ln N / T) that is barely visible in a phase: the "
+        "exponent of "
         f"T, ε = 4, {SETTING}",
         partial(measure.grows, learner="counter_weights", adversary="lower_bound", num_seeds=48),
         {"exponent of T, ε = 4": at_least(0.4)},
@@ -132,8 +132,9 @@ ROWS = (
     row(
         "Prop. 1, Cor. 4.1.1",
         "A private learner has dynamic regret of the order sqrt(ST ln(NT)) + S T^(1/3) ln(T/δ) ln(NT)/ε^(2/3).",
-        "what privacy adds to the bound that this library can prove for lazy_weights (S = 0, N = 10): exponents of T "
-        "from 10^7 to 10^9 at ε = 0.003, where privacy is most of it, and of ε from 0.003 to 0.03 at T = 10^9",
+        "the term that privacy adds to the bound that this library can prove for lazy_weights (S = 0, N = 10): "
+        "exponents of T "
+        "from 10^7 to 10^9 at ε = 0.003, where it is most of the bound, and of ε from 0.003 to 0.03 at T = 10^9",
         measure.proved_orders,
         {"exponent of T, what privacy adds": at_most(1 / 3 + 0.03), "exponent of ε": at_least(-2 / 3 - 0.03)},
         why="Proposition 1 is quoted from another paper, and no proof of its rate could be reproduced here: what can "
@@ -156,8 +157,8 @@ ROWS = (
         f"two learners at ε = sqrt(S/T)/10 against punish_repeats: the exponent of T, {SETTING}",
         measure.punished,
         {"exponent of T, lazy_weights": at_least(0.9), "exponent of T, mirror_descent": at_least(0.9)},
-        why="An order, for N >= 2T/S and δ <= (S+1)³/T³, which these runs do not have, and for the worst adversary: "
-        "this shows linear regret of these learners, and confirms no threshold.",
+        why="An order, for N >= 2T/S and δ <= (S+1)³/T³, which these runs do not satisfy, and for the worst "
+        "adversary. The row shows linear regret of these learners, and confirms no threshold.",
     ),
     row(
         "Prop. 2",
@@ -167,7 +168,7 @@ ROWS = (
     row(
         "Alg. 3, Thm 5.2, privacy",
         "With Laplace(1/ε) noise on each of N losses Algorithm 3 is ε-DP.",
-        "what one loss vector's releases cost, over the claim, N = 4 (grey box)",
+        "the cost of one loss vector's releases, over the claim, N = 4 (grey box)",
         measure.published_noise,
         {"ε of a loss vector's releases / claimed, N = 4": at_most(1)},
         corrected="The L1 sensitivity of a loss vector is N: it is Nε-DP. mirror_descent draws plays from weights at "
@@ -184,7 +185,7 @@ ROWS = (
         "loss vectors, over ε = 0.5",
         measure.plays_of_the_published_form,
         {"log ratio / ε": at_most(1)},
-        why="So the claim is not mended by hiding the noisy losses.",
+        why="Hiding the noisy losses does not repair the claim.",
     ),
     row(
         "Thm 5.2, utility",
@@ -200,12 +201,12 @@ ROWS = (
     ),
     row(
         "Thm B.1, as used for Thm 5.2",
-        "Regret against losses that react is that against losses fixed in advance.",
+        "Regret against losses that react is the same as against losses fixed in advance.",
         "noisy losses, N = 8, ε = 4, T = 5,000, an adversary who raises the mean loss of the last play by 0.3: mean "
         "regret over the bound for losses fixed in advance",
         measure.adversaries_that_react,
         {"regret / oblivious bound": between(0, 1)},
-        why="The theorem does not apply, since the plays give the hidden noise away; this adversary is too simple to "
+        why="The theorem does not apply, because the plays reveal the hidden noise; this adversary is too simple to "
         "use that, so an agreement here is no proof.",
     ),
 )
