@@ -240,10 +240,10 @@ def bench_peer(names: Iterable[str], keys: int, splits: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", nargs="?", choices=PARTS, help="what to measure; all without")
-    parser.add_argument("names", nargs="*", help="entries, for `peer`")
-    parser.add_argument("--keys", type=int, default=1, help="of which `peer` prints means")
-    parser.add_argument("--splits", type=int, default=0, help="of the peer's strategy of many splits")
+    parser.add_argument("part", nargs="?", choices=PARTS, help="part to measure; by default all")
+    parser.add_argument("names", nargs="*", help="entries for `peer`; by default all")
+    parser.add_argument("--keys", type=int, default=1, help="number of keys that `peer` averages over")
+    parser.add_argument("--splits", type=int, default=0, help="splits in the peer's strategy of many splits")
     given = parser.parse_args()
     print(machine())
     if given.part in (None, "mistakes"):

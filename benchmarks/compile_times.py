@@ -67,7 +67,7 @@ def seconds(name: str) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="parts of names; none is all of them")
+    parser.add_argument("names", nargs="*", help="parts of names of runs; by default all runs")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="processes for each run")
     given = parser.parse_args()
     names = [

@@ -169,9 +169,9 @@ def rises(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
 def main() -> int:
     """Counts, prints a row for each program, and compares or writes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("only", nargs="*", help="parts of names of programs; none is all of them")
+    parser.add_argument("only", nargs="*", help="parts of names of programs; by default all")
     parser.add_argument(
-        "--write", type=Path, nargs="?", const=COUNTS, help="write counts to a file, beside others there"
+        "--write", type=Path, nargs="?", const=COUNTS, help="write counts to a file, and keep its other counts"
     )
     given = parser.parse_args()
     versions = {"jax": jax.__version__, "jaxlib": jax.lib.__version__}

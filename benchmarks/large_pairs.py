@@ -77,7 +77,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=100_000)
     parser.add_argument("--dim", type=int, default=256)
-    parser.add_argument("--only", nargs="*", help="names of fits; default all")
+    parser.add_argument("--only", nargs="*", help="names of fits; by default all")
     parser.add_argument("--fit", nargs=2, metavar=("FOLDER", "NAME"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fit:

@@ -66,15 +66,15 @@ def _commit() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command. Returns 2 if a name is no row's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help="names of rows, several in one separated by semicolons")
+    parser.add_argument("rows", nargs="*", help="names of rows; semicolons separate several names")
     parser.add_argument("--list", action="store_true", help="print the names of all rows; * marks those of the table")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes and one turn: whether rows run, not how fast")
-    parser.add_argument("--floors", action="store_true", help="measure floors too")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes and one turn, to test that rows run")
+    parser.add_argument("--floors", action="store_true", help="also measure floors")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="turns")
     parser.add_argument(
         "--clock", choices=CLOCKS, default="wall", help="processor: seconds of all cores, for busy machines"
     )
-    parser.add_argument("--out", type=Path, default=RECORD, help="where the record goes")
+    parser.add_argument("--out", type=Path, default=RECORD, help="file of the record")
     given = parser.parse_args(arguments)
     if given.list:
         print("\n".join(f"{'*' if row.in_table else ' '} {name}" for name, row in all_rows().items()))

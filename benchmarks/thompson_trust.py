@@ -127,7 +127,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100, help="seeds of each cell, >= 2")
     parser.add_argument("--horizon", type=int, default=HORIZON, help="rounds")
     parser.add_argument(
-        "--trust", nargs="*", choices=LEARNERS, default=[*LEARNERS], help="learners to play; none: table"
+        "--trust",
+        nargs="*",
+        choices=LEARNERS,
+        default=[*LEARNERS],
+        help="learners to play; without a name, only the table",
     )
     parser.add_argument("--best", nargs="+", type=float, choices=BEST, default=BEST, help="means of the best arm")
     parser.add_argument("--epsilons", nargs="+", type=float, choices=EPSILONS, default=EPSILONS)

@@ -144,13 +144,13 @@ class Row:
 
     def __post_init__(self) -> None:
         if self.measure is None and not self.why:
-            raise ValueError(f"why must say why nothing is measured of {self.number}, got ''")
+            raise ValueError(f"why must give the reason why {self.number} has no measure, got ''")
         if (self.measure is None) != (not self.rules) or bool(self.measured) != bool(self.rules):
             raise ValueError(
-                f"rules must be there for what is measured, and only then, got {self.rules} of {self.number}"
+                f"rules, measured and measure must be given together or not at all, got {self.rules} for {self.number}"
             )
         if bool(self.corrected) < bool(self.corrected_rules):
-            raise ValueError(f"corrected must say what is right, got '' of {self.number}")
+            raise ValueError(f"corrected must be given with corrected_rules, got '' for {self.number}")
 
 
 def row(

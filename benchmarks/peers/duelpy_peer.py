@@ -47,7 +47,7 @@ def print_duelpy(name: str, learner: Learner, matrix: np.ndarray, horizon: int, 
         theirs = np.asarray(found["regrets"])
         nanoseconds = found["seconds"] * 1e9 / (LANES * horizon)
         error = theirs.std(ddof=1) / np.sqrt(LANES)
-        who = "duelpy, mended" if mended else f"duelpy, {found['versions']}"
+        who = "duelpy, repaired" if mended else f"duelpy, {found['versions']}"
         print(f"  {who:<34} {nanoseconds:9.0f} ns a round, one core   regret {theirs.mean():.1f} +- {error:.1f}")
         if mended and not abs(ours.mean() - theirs.mean()) <= 5 * np.hypot(error, ours.std() / np.sqrt(OUR_LANES)):
             raise AssertionError(f"regrets of {name} must agree, got {ours.mean()} and duelpy's {theirs.mean()}")

@@ -99,8 +99,8 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON that gets the rows")
-    parser.add_argument("--table", action="store_true", help="print the table of the kept results")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON file for the rows")
+    parser.add_argument("--table", action="store_true", help="print the table of the stored results")
     options = parser.parse_args()
     if not options.table:
         results = [

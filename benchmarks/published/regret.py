@@ -68,10 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("repository", nargs="?", choices=matches())
     parser.add_argument("--checkout", type=Path, help="folder of the repository at the commit of the table")
-    parser.add_argument("--only", nargs="*", help="names of matches; all if left out")
-    parser.add_argument("--seeds", type=int, help="runs of the published code; by default those of the table")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON that gets the rows")
-    parser.add_argument("--table", action="store_true", help="print the tables of the kept results")
+    parser.add_argument("--only", nargs="*", help="names of matches; by default all")
+    parser.add_argument("--seeds", type=int, help="runs of the published code; by default as in the table")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON file for the rows")
+    parser.add_argument("--table", action="store_true", help="print the tables of the stored results")
     options = parser.parse_args()
     results = json.loads(options.results.read_text()) if options.results.exists() else {}
     if options.table or options.repository is None:

@@ -123,11 +123,11 @@ def main() -> None:
     parser.add_argument("repository", nargs="?", choices=REPOSITORIES)
     parser.add_argument("--checkout", type=Path, help="folder of the repository at the commit of the table")
     parser.add_argument("--checkouts", type=Path, help="folder of checkouts under any names; attacks all of them")
-    parser.add_argument("--only", nargs="*", help="names of classes or functions; all if left out")
+    parser.add_argument("--only", nargs="*", help="names of classes or functions; by default all")
     parser.add_argument("--missing", action="store_true", help="attack only code without a row in the results")
     parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("--results", type=Path, default=RESULTS, help="file of JSON that gets the rows")
-    parser.add_argument("--table", action="store_true", help="print the table of the kept results")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="JSON file for the rows")
+    parser.add_argument("--table", action="store_true", help="print the table of the stored results")
     options = parser.parse_args()
     if options.checkouts is not None and not options.table:
         if options.repository or options.checkout or options.only:

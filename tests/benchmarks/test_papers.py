@@ -174,10 +174,13 @@ def test_a_verdict_is_the_worst_of_its_rules():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "why must say why nothing is measured of X"),
-        ({"rules": {"a": at_most(1)}, "why": "so"}, "rules must be there for what is measured"),
-        ({"measure": lambda size: {}, "measured": "it"}, "rules must be there for what is measured"),
-        ({"why": "so", "corrected_rules": {"a": at_most(1)}}, "corrected must say what is right"),
+        ({}, "why must give the reason why X has no measure"),
+        ({"rules": {"a": at_most(1)}, "why": "so"}, "rules, measured and measure must be given together or not at all"),
+        (
+            {"measure": lambda size: {}, "measured": "it"},
+            "rules, measured and measure must be given together or not at all",
+        ),
+        ({"why": "so", "corrected_rules": {"a": at_most(1)}}, "corrected must be given with corrected_rules"),
     ],
 )
 def test_rows_are_complete(arguments, message):
