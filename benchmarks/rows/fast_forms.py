@@ -7,11 +7,13 @@ A fast form stays if the plain steps take at least 1.3 times as long. Both give 
 
 from functools import partial
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
 from benchmarks.measure import CPU, Case, Work
-from benchmarks.programs import compile_lanes
+from benchmarks.programs import compile_call, compile_lanes
 from benchmarks.row import Row
 from jaxdp.bandits import _means, ucb
 from jaxdp.bandits._ucb import Public
@@ -19,6 +21,9 @@ from jaxdp.core import State
 from jaxdp.dueling import matrix_duels
 from jaxdp.dueling._rucb import _rucb
 from jaxdp.dueling._rucb import blocks as rucb_blocks
+from jaxdp.experts import _shares
+from jaxdp.numerics.sorting import sort_values
+from jaxdp.simulation.sweeps.lanes import compiler_options
 
 
 def duels(arms):
@@ -67,8 +72,42 @@ def rows(name, make, steps, world, horizons):
     ]
 
 
+def clipped_steps(experts, horizon, lanes):
+    """Steps of clipped shares, whose values a network sorts; and the same steps with `jnp.sort`."""
+    rates = np.linspace(0.1, 1, lanes, dtype=np.float32)
+
+    def run(sort, rate):
+        def step(shares, round_):
+            losses = rate * jnp.sin(round_ * jnp.arange(1, experts + 1))
+            shares = _shares.exponential_step(shares, losses)
+            return _shares.project(shares, 1e-3 / experts, sort), None
+
+        start = jnp.full(experts, 1 / experts)
+        return jax.lax.scan(step, start, jnp.arange(horizon, dtype=jnp.float32))[0]
+
+    options, calls = compiler_options("cpu"), {}
+    for name, sort in {"jaxdp": sort_values, "plain steps": jnp.sort}.items():
+        program, compiling = compile_call(jax.vmap(partial(run, sort)), (rates,), options)
+        calls[name] = (partial(lambda program: jax.block_until_ready(program(rates)), program), compiling)
+
+    def check():
+        np.testing.assert_array_equal(*(call() for call, _ in calls.values()))
+
+    works = {name: Work(call, lanes * horizon, 1, compiling) for name, (call, compiling) in calls.items()}
+    return Case(works=works, size=f"{lanes} x {horizon:,}", unit="lane-round", check=check)
+
+
 ROWS = [
     *rows("rucb", _rucb._learner, (_rucb.KERNELS, _rucb.PLAIN), duels, {3: 2000, 10: 1000}),
     *rows("rucb_blocks", rucb_blocks.learner_of, (rucb_blocks.KERNELS, rucb_blocks.PLAIN), duels, {3: 2000, 10: 1000}),
     *rows("update_means in ucb", ucb_with, (None, _means.update_means), bandit, {3: 2000, 10: 2000}),
+    *(
+        Row(
+            name=f"fast form of clipped shares, {experts} experts",
+            make=clipped_steps,
+            size={"experts": experts, "horizon": 500, "lanes": 256},
+            quick={"horizon": 10, "lanes": 8},
+        )
+        for experts in (3, 10, 64)
+    ),
 ]

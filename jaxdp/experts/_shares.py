@@ -3,12 +3,15 @@
 In this module, shares are the experts' weights, normalised to sum 1.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Scalar
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
+from jaxdp.numerics.sorting import sort_values
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
@@ -55,9 +58,9 @@ def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> j
     return project(exponential_step(shares, scaled_losses), floor)
 
 
-def project(shares: jax.Array, floor: float) -> jax.Array:
+def project(shares: jax.Array, floor: float, sort: Callable[[jax.Array], jax.Array] = sort_values) -> jax.Array:
     """Sets the k smallest shares to `floor` and scales all others, for the smallest k such that all are >= `floor`."""
-    ordered = jnp.sort(shares)
+    ordered = sort(shares)
     positions = jnp.arange(len(shares), dtype=shares.dtype)
     scales = (1 - positions * floor) / jnp.cumsum(ordered[::-1])[::-1]
     fits = (ordered * scales >= floor).at[-1].set(True)  # the last one can be False only because of rounding
