@@ -52,8 +52,8 @@ def _cgroup_bytes() -> list[int]:
     for controllers, path in groups:
         for controller in {"", "memory"} & set(controllers.split(",")):
             folder, limit, usage, cached = LIMITS[controller]
-            own_path = Path(path.lstrip("/"))
-            for group in {CGROUPS / folder / own_path, *(CGROUPS / folder / outer for outer in own_path.parents)}:
+            group_path = Path(path.lstrip("/"))
+            for group in {CGROUPS / folder / group_path, *(CGROUPS / folder / outer for outer in group_path.parents)}:
                 with contextlib.suppress(OSError, ValueError):  # no limit, or no such file
                     unused = int((group / limit).read_text()) - int((group / usage).read_text())
                     sizes.append(max(0, unused + _cached_bytes(group / "memory.stat", cached)))

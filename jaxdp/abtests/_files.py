@@ -167,9 +167,9 @@ def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> 
     effect = verdict.effect
     rates = {f"rate of {name}": rate for name, rate in zip(arms.names, effect[:2], strict=True)}
     lines += [
-        f"  {name}: {one.estimate:.4g}, {confidence:.0%} interval {one.low:.4g} to {one.high:.4g}"
-        for name, one in {**rates, "difference of rates": effect.difference}.items()
-        if not math.isnan(one.estimate)
+        f"  {name}: {interval.estimate:.4g}, {confidence:.0%} interval {interval.low:.4g} to {interval.high:.4g}"
+        for name, interval in {**rates, "difference of rates": effect.difference}.items()
+        if not math.isnan(interval.estimate)
     ]
     if not math.isnan(effect.lift.estimate):
         lift = [f"{value:+.3g}" for value in effect.lift]

@@ -36,11 +36,11 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
     trusts = (setting.trust, other_trust(setting.trust), "")
     rows = [
         ["users of both arms", *trusts[:2], "no privacy"],
-        ["looks once (two-proportion z-test)", *(f"{one.fixed:,}" for one in needs)],
-        ["may stop at any look (pairs), mean", *(f"{one.anytime.mean:,.4g}" for one in needs)],
-        ["  standard error of this mean", *(f"{one.anytime.stderr:,.2g}" for one in needs)],
-        ["  enough in 95% of runs", *(f"{one.anytime.quantile_95:,.4g}" for one in needs)],
-        ["lower bound on the mean of any test", *(f"{one.lower_bound:,.4g}" for one in needs)],
+        ["looks once (two-proportion z-test)", *(f"{need.fixed:,}" for need in needs)],
+        ["may stop at any look (pairs), mean", *(f"{need.anytime.mean:,.4g}" for need in needs)],
+        ["  standard error of this mean", *(f"{need.anytime.stderr:,.2g}" for need in needs)],
+        ["  enough in 95% of runs", *(f"{need.anytime.quantile_95:,.4g}" for need in needs)],
+        ["lower bound on the mean of any test", *(f"{need.lower_bound:,.4g}" for need in needs)],
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
@@ -79,8 +79,8 @@ def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     ax = new_figure.axes[0]
     for trust, colour in zip(TRUSTS, COLOURS, strict=True):
         settings = [setting._replace(epsilon=epsilon, trust=trust) for epsilon in epsilons]
-        ax.plot(epsilons, [fixed_users(one) for one in settings], color=colour, label=f"{trust}, looks once")
-        ax.plot(epsilons, [mean_bound(one) for one in settings], ":", color=colour, label=f"{trust}, lower bound")
+        ax.plot(epsilons, [fixed_users(each) for each in settings], color=colour, label=f"{trust}, looks once")
+        ax.plot(epsilons, [mean_bound(each) for each in settings], ":", color=colour, label=f"{trust}, lower bound")
         if math.isfinite(setting.epsilon):
             mean = needs[0 if trust == setting.trust else 1].anytime.mean
             ax.plot([setting.epsilon], [mean], "o", color=colour, label=f"{trust}, may stop at any look (mean)")

@@ -297,7 +297,7 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
     The privacy loss of a run is the sum of the signed losses of its releases. Neighbours with an unknown loss are
     skipped.
     """
-    totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
+    totals = [np.abs(np.sum([loss(release.entry) for release in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's loss is 0
     return largest or None
 

@@ -120,7 +120,7 @@ def attack_runs(
         words = generator.integers(2**32, size=4, dtype=np.uint32)
         pair = pairs[0]
         first, _, again = (run_seen(words, users, pair.changed) for users in (pair.first, pair.second, pair.first))
-        repeatable = all(np.array_equal(one, other) for one, other in zip(first, again, strict=True))
+        repeatable = all(np.array_equal(old, new) for old, new in zip(first, again, strict=True))
         if not repeatable:
             warn_caller(
                 "equal seeds gave different runs: the bound cannot be repeated, and may be wrong if the code reads a "
@@ -228,7 +228,7 @@ def _estimate_epsilon(sides: list[list[Sample]], num_actions: int, delta: float)
     half = len(sides[0]) // 2
     scores = _fit_scores([side[:half] for side in sides], num_actions)
     scored = [side[half:] for side in sides]
-    outputs = [np.stack([_output(scores, num_actions, *one) for one in side]) for side in scored]
+    outputs = [np.stack([_output(scores, num_actions, *sample) for sample in side]) for side in scored]
     hashes = [np.asarray([_hash(actions) for actions, _ in side], np.int32) for side in scored]
     first, second = (
         Outputs(columns.astype(default_float()), columns[:, :0], words)
@@ -242,7 +242,7 @@ _jitted_separation = jax.jit(lambda first, second, delta: separation(first, seco
 
 def _fit_scores(sides: list[list[Sample]], num_actions: int) -> Scores:
     """Fits scores that distinguish the runs `sides[0]`, under the first input, from `sides[1]`, under the second."""
-    rows = [np.stack([_row(*one, num_actions) for one in side]) for side in sides]
+    rows = [np.stack([_row(*sample, num_actions) for sample in side]) for side in sides]
     means = [side_rows.mean(axis=0) for side_rows in rows]
     centred = np.concatenate([side_rows - mean for side_rows, mean in zip(rows, means, strict=True)])
     spread = np.abs(np.concatenate(rows)).max(axis=0) * 1e-9 + centred.std(axis=0) + 1e-12

@@ -329,12 +329,12 @@ def python_learner(
         guarantee=guarantee,
     )
     with keep_global_generators():
-        made = make_learner(make, np.random.SeedSequence(0).generate_state(4))
-    if made is None or isinstance(made, type):
-        raise ValueError(f"make must return a new learner, got {made!r}")
+        instance = make_learner(make, np.random.SeedSequence(0).generate_state(4))
+    if instance is None or isinstance(instance, type):
+        raise ValueError(f"make must return a new learner, got {instance!r}")
     context = ("context",) if context_shape else ()
-    check_method("act", act, made, context)
-    check_method("update", update, made, (*context, "action", "feedback"))
+    check_method("act", act, instance, context)
+    check_method("update", update, instance, (*context, "action", "feedback"))
     return learner
 
 

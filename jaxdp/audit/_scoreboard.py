@@ -186,7 +186,7 @@ class _Audit:
         self.points = target.points if thorough else target.points[turn % max(1, len(target.points)) :][:1]
         self.notes: list[str] = []
         self.done: list[Attacked] = []
-        self.seen: list[Attempt] = []
+        self.attempts: list[Attempt] = []
         self.distributions: list[tuple[float, float]] = []  # (exact number, claimed number)
         self.boxes: list[GreyBox] = []
         self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
@@ -258,7 +258,7 @@ class _Audit:
             point="" if worst is None else worst.way.point,
             code="" if worst is None else worst.way.code,
             confidence=self.confidence,
-            attempts=tuple(self.seen),
+            attempts=tuple(self.attempts),
             privacy_unit=target.guarantee.privacy_unit if target.guarantee.is_private else "",
         )
 
@@ -310,7 +310,7 @@ class _Audit:
         self.done.append(Attacked(way, result))
         inputs = "found" if way.code else "given"
         fields = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
-        self.seen.append(Attempt(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
+        self.attempts.append(Attempt(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
     def search_ways(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
         """Searches for pairs of inputs, and returns a `Way` to attack each pair."""

@@ -249,10 +249,10 @@ def _of_epsilon(delta: float) -> _Bound:
     def lower_bound(likely: int, unlikely: int, trials: int, sides: int, error: float) -> float:
         return guess_bound(likely, likely + unlikely, 2 * trials, sides=sides, delta=delta, error=error)
 
-    def about(likely: np.ndarray, unlikely: np.ndarray, trials: int, sides: int, error: float) -> np.ndarray:
+    def estimate(likely: np.ndarray, unlikely: np.ndarray, trials: int, sides: int, error: float) -> np.ndarray:
         return fast_guess_bound(likely, unlikely, 2 * trials, sides=sides, delta=delta, error=error)
 
-    return _Bound(lower_bound, about, sides=2)
+    return _Bound(lower_bound, estimate, sides=2)
 
 
 def _mu(likely: Any, unlikely: Any, trials: int, sides: int, error: float) -> Any:

@@ -124,14 +124,14 @@ def replace_one_row(
         base = _select_rows(_draw_rows(dice, 0.5, rows), _repeat_row(stream, rows), base)
         row = jax.tree.map(lambda x: x[index], base)
         row = dice.one_of([row, row, new, partner.other])
-        base = jax.tree.map(lambda x, one: x.at[index].set(one), base, row)
+        base = jax.tree.map(lambda x, value: x.at[index].set(value), base, row)
         other = dice.one_of([genome.other, genome.other, new, partner.other])
         return Rows(base, other, index)
 
     def pair(genome: Rows) -> tuple[Any, Any, jax.Array]:
         row = jax.tree.map(lambda x: x[genome.changed], genome.base)
         new_row = unit(row, genome.other)
-        second = jax.tree.map(lambda x, one: x.at[genome.changed].set(one), genome.base, new_row)
+        second = jax.tree.map(lambda x, value: x.at[genome.changed].set(value), genome.base, new_row)
         inputs = genome.base, second
         if count is None:
             inputs = jax.tree.map(lambda x: x[0], inputs)
@@ -276,13 +276,13 @@ class Dice:
     """Random numbers from one large draw, which compiles faster than many small draws."""
 
     def __init__(self, key: jax.Array, size: int) -> None:
-        self._numbers, self._taken = jax.random.uniform(key, (size,)), 0
+        self._numbers, self._num_used = jax.random.uniform(key, (size,)), 0
 
     def uniform(self, shape: tuple[int, ...] = ()) -> jax.Array:
         """Returns [*shape] float in [0, 1)."""
         size = int(np.prod(shape))
-        first, self._taken = self._taken, self._taken + size
-        assert self._taken <= len(self._numbers)
+        first, self._num_used = self._num_used, self._num_used + size
+        assert self._num_used <= len(self._numbers)
         return self._numbers[first : first + size].reshape(shape)
 
     def below(self, count: int, shape: tuple[int, ...] = ()) -> jax.Array:

@@ -83,8 +83,8 @@ def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None
     whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
     return Parts(
         *(
-            jax.tree.map(lambda x, shown=shown: x[np.asarray(shown)], part) if shown else None
-            for part, shown in zip(whole, rounds_seen(claim, changed, len(transcript.length)), strict=True)
+            jax.tree.map(lambda x, rounds=rounds: x[np.asarray(rounds)], part) if rounds else None
+            for part, rounds in zip(whole, rounds_seen(claim, changed, len(transcript.length)), strict=True)
         )
     )
 
@@ -198,13 +198,13 @@ def transcript_distribution(
                     for after, state_chance in states:
                         step = Parts(action, report, public, after.public)
                         earlier = (*node.earlier, step) if adaptive else ()
-                        grown_node = _Node(after, earlier, (*node.seen, _record(step, visible, round_, digits)))
+                        grown_node = _Node(after, earlier, (*node.records, _record(step, visible, round_, digits)))
                         _add(next_nodes, grown_node, probability * action_chance * report_chance * state_chance)
         nodes = next_nodes
 
     distribution: dict[Any, list[Any]] = {}
     for node, probability in _merge(nodes):
-        distribution.setdefault(_assemble(node.seen), []).append(probability)
+        distribution.setdefault(_assemble(node.records), []).append(probability)
     return {key: float(_sum(chances)) for key, chances in distribution.items()}
 
 
@@ -213,7 +213,7 @@ class _Node(NamedTuple):
 
     state: Any
     earlier: tuple[Parts, ...]  # one for each round so far; empty if answers do not read the past
-    seen: tuple[Any, ...]  # `_record` of each round so far
+    records: tuple[Any, ...]  # `_record` of each round so far
 
 
 _Nodes = dict[Any, tuple[_Node, list[Any]]]  # by content: a node, and the probabilities of the paths to it
@@ -228,7 +228,7 @@ class _Forgotten:
 
 def _add(nodes: _Nodes, node: _Node, chance: Any) -> None:
     if chance:
-        nodes.setdefault((_content(node[:2]), node.seen), (node, []))[1].append(chance)
+        nodes.setdefault((_content(node[:2]), node.records), (node, []))[1].append(chance)
         if len(nodes) > MOST:
             raise ValueError(f"one round must have at most {MOST} transcripts, got more: take fewer rounds or actions")
 
@@ -301,11 +301,11 @@ def _cast(argument: str, value: Any, like: Any) -> Any:
     return jax.tree.map(lambda x, y: np.asarray(x, y.dtype), value, like)
 
 
-def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, ...]:
+def _record(step: Parts, visible: Parts, round_: int, digits: int) -> tuple[Any, ...]:
     """Returns, for each part of one round, the part's leaves as hashable values; None for an unobserved part."""
     return tuple(
         tuple(_freeze(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in rounds_of_part else None
-        for part, rounds_of_part in zip(step, shown, strict=True)
+        for part, rounds_of_part in zip(step, visible, strict=True)
     )
 
 
@@ -328,11 +328,11 @@ def _history(
     return visible_history(claim, changed, History(np.int32(len(earlier)), actions, after))  # pyright: ignore[reportArgumentType]
 
 
-def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
+def _distinct(values: Any) -> tuple[list[Any], np.ndarray]:
     """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row its index in this list."""
-    leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, many))
+    leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, values))
     if not leaves:
-        return [many], np.zeros(0, np.intp)
+        return [values], np.zeros(0, np.intp)
     raw = [np.ascontiguousarray(leaf.reshape(len(leaf), -1)).view(np.uint8) for leaf in leaves]
     bits = np.concatenate(raw, axis=1)
     if (bits == bits[0]).all():  # the fast case: most functions are deterministic

@@ -42,7 +42,7 @@ class Event(NamedTuple):
 Guess = tuple[Event, ...]  # one event, or two disjoint events of one score, one for each input
 Merit = Callable[[np.ndarray, np.ndarray, int, int, float], np.ndarray]  # (likely, unlikely, trials, sides, error)
 Measure = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (likely, unlikely, sides)
-Place = tuple[int, int, int]  # kind of event, score, threshold
+EventIndex = tuple[int, int, int]  # kind of event, score, threshold
 
 
 class Extra(NamedTuple):
@@ -209,17 +209,17 @@ def choose(
     return guesses
 
 
-def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
+def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[EventIndex]]:
     """Returns the largest merit of an event, and the event's index. Events [4, S, T] have counts under two inputs."""
     merits = measure(likely, unlikely, 1)
     best = np.unravel_index(np.argmax(merits), merits.shape)
     return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
 
 
-def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
+def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[EventIndex]]:
     """Returns the largest merit of a pair of events, and the pair: one above a threshold, one not above a lower one."""
     coarse = np.arange(0, likely.shape[2], STRIDE)
-    best: tuple[float, list[Place]] = -np.inf, []
+    best: tuple[float, list[EventIndex]] = -np.inf, []
     for high, low in ((0, 3), (1, 2)):
         value, row, i, j = _pairs(measure, likely[[high, low]], unlikely[[high, low]], coarse, coarse)
         around = [np.arange(max(0, x - STRIDE + 1), min(likely.shape[2], x + STRIDE)) for x in (i, j)]

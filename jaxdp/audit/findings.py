@@ -129,14 +129,14 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
     rows = []
     for site, site_changes in changes.items():
         # The release with the largest ratio of change to declared sensitivity.
-        most, declared, norm = max(site_changes, key=lambda one: one[0] / (one[1] or 1.0))
+        largest, declared, norm = max(site_changes, key=lambda change: change[0] / (change[1] or 1.0))
         count = round(len(site_changes) / len(runs))
         rows.append(
             Measured(
                 site=str(site),
                 norm=norm,
                 declared=declared,
-                measured=most,
+                measured=largest,
                 releases=count,
                 drawn=drawn.get(site, 0),
             )

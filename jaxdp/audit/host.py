@@ -45,16 +45,16 @@ def python_release(
         raise ValueError(f"sampler must be a function, got {sampler!r}")
     kind = jnp.zeros((), dtype).dtype
 
-    def one(seed: np.ndarray, params: Any, data: Any) -> np.ndarray:
+    def sample_once(seed: np.ndarray, params: Any, data: Any) -> np.ndarray:
         return np.asarray(sampler(np.random.default_rng(seed), params, data)).astype(kind).reshape(shape)
 
     def on_host(seeds: Any, params: Any, data: Any) -> np.ndarray:
         seeds, params, data = jax.tree.map(np.asarray, (seeds, params, data))
         if seeds.ndim == 1:
-            return one(seeds, params, data)
+            return sample_once(seeds, params, data)
         # Constant arguments have an axis of length 1; the seeds have one entry for each output.
         at = lambda tree, i: jax.tree.map(lambda x: x[i if len(x) > 1 else 0], tree)  # noqa: E731
-        return np.stack([one(seed, at(params, i), at(data, i)) for i, seed in enumerate(seeds)])
+        return np.stack([sample_once(seed, at(params, i), at(data, i)) for i, seed in enumerate(seeds)])
 
     def release(key: jax.Array, params: Any, data: Any) -> jax.Array:
         seed, out = jax.random.bits(key, (4,), jnp.uint32), jax.ShapeDtypeStruct(shape, kind)

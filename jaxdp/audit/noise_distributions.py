@@ -110,10 +110,10 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)
     plan, slots = played_plan(scene, step, right_keys, users, public)
-    _, keys = jax.vmap(lambda one: step_keys(scene, one))(jax.random.split(key, KEYS))
+    _, keys = jax.vmap(lambda run_key: step_keys(scene, run_key))(jax.random.split(key, KEYS))
     sites: list[tuple[int, Site]] = []
 
-    def one(keys: Any) -> list[Any]:
+    def draw_once(keys: Any) -> list[Any]:
         records: list[tuple[int, Site, Any]] = []
         numbers: dict[tuple[str, int, str], int] = {}
 
@@ -131,10 +131,10 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
         sites[:] = [(round_, site) for round_, site, _ in records]
         return [noise for _, _, noise in records]
 
-    noises = _draw_compiled(jax.vmap(one), keys)
+    noises = _draw_compiled(jax.vmap(draw_once), keys)
     if noises is None:
         with jax.disable_jit():
-            noises = jax.vmap(one)(keys)
+            noises = jax.vmap(draw_once)(keys)
     return {site: np.asarray(noise) for site, noise in zip(sites, noises, strict=True)}
 
 

@@ -209,12 +209,12 @@ def _blank(
         if counts is None or learner.interface is None:  # playing the counts raises an error later
             return action, ()
         plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
-        many = jax.tree.map(
+        totals = jax.tree.map(
             lambda x, space: jnp.zeros(total_shape(answer, x, plan.counts), total_type(x, plan.counts, space)),
             feedback,
             learner.interface.feedback,
         )
-        return action, counts.privatize(keys[1], params, state.public, plan, many)
+        return action, counts.privatize(keys[1], params, state.public, plan, totals)
 
     actions, reports = map(log_of, jax.eval_shape(report, keys, state, first))
     public = log_of(state.public)

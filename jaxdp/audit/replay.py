@@ -81,13 +81,13 @@ class Run(NamedTuple):
     Attributes:
         releases: the releases in order.
         changed: the parts of the view that differ although every mechanism got the base's value.
-        seen: for each step, an adversary's view under the base's users.
+        views: for each step, an adversary's view under the base's users.
         private: for each step, the private state before the step under the base's users.
     """
 
     releases: list[Release]
     changed: list[Changed]
-    seen: list[dict[str, list[np.ndarray]]]
+    views: list[dict[str, list[np.ndarray]]]
     private: list[Any]
 
 
@@ -167,14 +167,14 @@ def replay(
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
             run.releases.append(Release(round_, Site(stage, entry.name, count), entry, change(entry)))
         is_replaced = (where >= step.start) & (where < step.start + step.length)
-        run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
+        run.views.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
             # In the joint model the view must be the same for all users except the replaced one.
             others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
-                changes.append(Changed(number, what, masks, run.seen[-1][what]))
+                changes.append(Changed(number, what, masks, run.views[-1][what]))
         run.changed.extend(changes)
         if changes and scene.path != "rounds":
             break
@@ -237,7 +237,7 @@ def _step(
         try:
             # Under a separate name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
-                arrays, seen, state, _ = jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
+                arrays, view, state, _ = jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
         except NOT_CONCRETE as error:
             _traces[0] = object()  # the failed trace is cached, too, and would record nothing
             raise UnreadableError(
@@ -246,12 +246,12 @@ def _step(
                 f"mechanism once, with an array); got {type(error).__name__}"
             ) from error
     else:
-        records, arrays, seen, state = result
+        records, arrays, view, state = result
     entries = [
         (stage, round_, entry._replace(**numbers))
         for (stage, round_, entry), numbers in zip(records, arrays, strict=True)
     ]
-    return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
+    return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in view.items()}, *state
 
 
 def _run_compiled(
@@ -284,8 +284,8 @@ def _run_compiled(
             programs[kind, decisions] = None
             return None
         if not isinstance(played, Undecided):
-            arrays, seen, state, _ = played
-            return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, seen, state
+            arrays, view, state, _ = played
+            return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, view, state
         decisions = (*decisions, bool(played.flag))
 
 

@@ -58,13 +58,13 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     if model in ("local", "joint") and (changed is None or not 0 <= changed < rounds):
         raise ValueError(f"changed must be a round in [0, {rounds}) in the {model} model, got {changed}")
     all_rounds = tuple(range(rounds))
-    own_round, action_rounds = (changed,), tuple(r for r in all_rounds if model != "joint" or r != changed)
+    changed_round, action_rounds = (changed,), tuple(r for r in all_rounds if model != "joint" or r != changed)
 
     def if_shown(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
         return which if is_seen(claim, what) else ()
 
     if model == "local":
-        return Parts(if_shown("action", own_round), own_round, if_shown("public", own_round), ())
+        return Parts(if_shown("action", changed_round), changed_round, if_shown("public", changed_round), ())
     return Parts(if_shown("action", action_rounds), if_shown("report", all_rounds), (), if_shown("public", all_rounds))
 
 

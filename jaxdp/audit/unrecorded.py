@@ -123,8 +123,8 @@ def _find_random(
         if kind not in steps:
             steps[kind] = _compile_for_keys(scene, step, slots)
         start = jnp.asarray(step.start)
-        seen, private, public = steps[kind](scene.transcript, start, keys, users, private, public, plan)
-        views.append({what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()})
+        view, private, public = steps[kind](scene.transcript, start, keys, users, private, public, plan)
+        views.append({what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in view.items()})
     return views
 
 
@@ -151,8 +151,8 @@ def _compile_for_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ..
             report, state, used = react(scene_now, step_now, keys, users, State(private, public), plan, slots, _no_tape)
             return visible(scene_now, play, report, state, used), state
 
-        seen, state = jax.vmap(play_step, in_axes=(0, 0, axis))(keys, private, public)
-        return jax.tree.map(lambda batch: differ(batch, batch[:1]).any(axis=0), seen), *state
+        view, state = jax.vmap(play_step, in_axes=(0, 0, axis))(keys, private, public)
+        return jax.tree.map(lambda batch: differ(batch, batch[:1]).any(axis=0), view), *state
 
     return go
 
@@ -173,7 +173,7 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
             played.scene, steps, played.key, base_streams, np.full(1, -1), use=partial(_shift_entries, shift, digit)
         )
         for masks, change in zip(independent, changed, strict=True):
-            for mask, base, new_value in zip(masks, change.base, other.seen[change.step][change.what], strict=True):
+            for mask, base, new_value in zip(masks, change.base, other.views[change.step][change.what], strict=True):
                 mask &= ~differ(base, new_value)
         if not any(mask.any() for masks in independent for mask in masks):
             return False

@@ -214,7 +214,7 @@ def on_logged(learner: Learner) -> Learner:
 
     def update(key, params, state: State, report: LoggedReport) -> State:
         after = learner.update(key, params, state, report.report)
-        return jax.tree.map(lambda changed, kept: jnp.where(report.matched == 1, changed, kept), after, state)
+        return jax.tree.map(lambda changed, previous: jnp.where(report.matched == 1, changed, previous), after, state)
 
     return learner._replace(
         guarantee=guarantee,

@@ -34,12 +34,12 @@ class Replay(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         rewards: [num_arms] compensated sums of each arm's rewards over all rounds, whether or not it was played.
-        own: [] compensated sum of the rewards of the arms that were played.
+        played_total: [] compensated sum of the rewards of the arms that were played.
     """
 
     round: jax.Array
     rewards: compensated.Sum
-    own: compensated.Sum
+    played_total: compensated.Sum
 
 
 @factory
@@ -102,7 +102,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         )
 
     def after(world: Replay, row: jax.Array, reward: jax.Array) -> Replay:
-        return Replay(world.round + 1, compensated.add(world.rewards, row), compensated.add(world.own, reward))
+        return Replay(world.round + 1, compensated.add(world.rewards, row), compensated.add(world.played_total, reward))
 
     def to_feedback(reward: jax.Array) -> jax.Array:
         return (reward > 0).astype(jnp.int32) if binary else reward
@@ -130,7 +130,9 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         del params
         best = jnp.argmax(world.rewards.total - world.rewards.excess)
         best_total = jax.tree.map(lambda leaf: leaf[best], world.rewards)
-        regret = (best_total.total - world.own.total) - (best_total.excess - world.own.excess)  # large numbers first
+        regret = (best_total.total - world.played_total.total) - (
+            best_total.excess - world.played_total.excess
+        )  # large numbers first
         return {"regret": regret, "best_reward": best_total.total}
 
     return Environment(

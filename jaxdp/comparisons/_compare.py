@@ -259,7 +259,7 @@ def _call(name: str, factory: Callable[..., Any], arguments: Mapping[str, Any], 
 
 def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: Mapping[str, Any]) -> Run:
     """Builds one run, with these parameter values, in which all estimators fit the same data sets of `problem`."""
-    made: dict[str, Estimator] = {}
+    completed: dict[str, Estimator] = {}
     for name, contestant in estimators.items():
         factory, arguments = split_contestant(name, contestant)
         if not isinstance(factory, Estimator):
@@ -270,8 +270,8 @@ def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: 
             factory, arguments = _call(name, factory, arguments, accepted), {}
         if arguments:
             raise ValueError(f"learners[{name!r}] must pair its dict with a factory, got a dict with an estimator")
-        made[name] = factory
-    run = estimation_run(made, problem)
+        completed[name] = factory
+    run = estimation_run(completed, problem)
     _check_used(values, [run.params])
     return _with_values(run, values)
 

@@ -232,11 +232,11 @@ class ClaimRow(NamedTuple):
 
     def _is_attacked_by(self, row: Mapping[str, Any]) -> bool:
         """Returns whether an audit row has the claim's name and privacy unit."""
-        own_unit = "person" if self.claim.unit == "person" else "round"
+        claim_unit = "person" if self.claim.unit == "person" else "round"
         # A run per round also claims a larger budget for a person; attacks on a learner per person do not attack that.
-        names = {self.name, self.learner} if self.unit in ("", own_unit) else {self.name}
+        names = {self.name, self.learner} if self.unit in ("", claim_unit) else {self.name}
         unit = row.get("privacy_unit")
-        if not unit and own_unit == "person":  # a row without a unit is about a round, unless its name says otherwise
+        if not unit and claim_unit == "person":  # a row without a unit is about a round, unless its name says otherwise
             names = {self.name} if self.unit == "person" else set()
         return row.get("name") in names and unit in (None, "", self.claim.privacy_unit)
 

@@ -92,8 +92,8 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
     return cls.none(**fields) if delta >= 1 else cls.approximate(epsilon, delta, **fields)
 
 
-def _sum_or_none(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
+def _sum_or_none(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
 
 
 def _below_one(delta: float | None) -> float | None:

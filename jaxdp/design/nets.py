@@ -123,11 +123,11 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def _check_size(size: float, dim: int, radius: float, most: int, about: str = "") -> None:
+def _check_size(size: float, dim: int, radius: float, most: int, prefix: str = "") -> None:
     if size > most:
         count = f"{size:.0f}" if size < 1e15 else f"{size:.1e}"
         raise ValueError(
-            f"a net of radius {radius:g} must have at most {most} points, got {about}{count} in {dim} dimensions"
+            f"a net of radius {radius:g} must have at most {most} points, got {prefix}{count} in {dim} dimensions"
         )
 
 

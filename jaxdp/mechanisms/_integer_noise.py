@@ -108,13 +108,13 @@ def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *o
     Its arguments are (pairs of random words, geometric number, scale, *other operands); `scale` is operands[0].
     """
 
-    def few() -> jax.Array:
+    def with_one_digit() -> jax.Array:
         def apply(pairs: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
             return function(pairs, one_digit(pairs, scale), scale, *operands)
 
         return _kernel(apply, word_pairs(key, size), *operands)
 
-    def many() -> jax.Array:
+    def with_two_digits() -> jax.Array:
         def apply(pairs: jax.Array, more: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
             high, low, base = two_digits(pairs, more, scale)
             number = jnp.where(scale > ONE_DIGIT, high * base + low, one_digit(pairs, scale))
@@ -123,9 +123,9 @@ def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *o
         return _of_two_pairs(apply, key, size, *operands)
 
     def by_scale() -> jax.Array:
-        return lax.cond(any_lane(operands[0] > ONE_DIGIT), many, few)
+        return lax.cond(any_lane(operands[0] > ONE_DIGIT), with_two_digits, with_one_digit)
 
-    return by_platform(cpu=by_scale, default=many)  # on a GPU a branch costs more than the second digit
+    return by_platform(cpu=by_scale, default=with_two_digits)  # on a GPU a branch costs more than the second digit
 
 
 def normal_of(

@@ -218,12 +218,12 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
     return functools.reduce(operation, terms)
 
 
-def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns `single` with a rule for (also nested) `jax.vmap` by which `many` is called once for all lanes.
+def batch_over_lanes(single: Callable[[Any], Any], all_at_once: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Returns `single` with a rule for (also nested) `jax.vmap` by which `all_at_once` is called once for all lanes.
 
     Args:
         single: function of a pytree of one lane's arrays.
-        many: the same function for arrays and results with a leading axis of lanes.
+        all_at_once: the same function for arrays and results with a leading axis of lanes.
     """
 
     def widen_all(axis_size: int, in_batched: Any, inputs: Any) -> Any:
@@ -232,9 +232,9 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 
         return jax.tree.map(widen, inputs, in_batched)
 
-    one, all_lanes = custom_vmap(single), custom_vmap(trace_once_a_platform(many))
+    one_lane, all_lanes = custom_vmap(single), custom_vmap(trace_once_a_platform(all_at_once))
 
-    @one.def_vmap
+    @one_lane.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
         outputs = all_lanes(widen_all(axis_size, in_batched[0], inputs))
         return outputs, jax.tree.map(lambda _: True, outputs)
@@ -246,7 +246,7 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
         outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), merged)
         return outputs, jax.tree.map(lambda _: True, outputs)
 
-    return one
+    return one_lane
 
 
 def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
@@ -265,8 +265,10 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
     def inside(*inputs: Any) -> jax.Array:
         return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # lanes are on the last axis here
 
-    one, many = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
-    return batch_over_lanes(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
+    one_lane, all_lanes = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
+    return batch_over_lanes(lambda inputs: one_lane(*inputs), lambda inputs: jnp.moveaxis(all_lanes(*inputs), -1, 0))(
+        inputs
+    )
 
 
 @custom_vmap
@@ -298,8 +300,8 @@ def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         outputs = function(jax.tree.map(lambda leaf: jnp.asarray(leaf)[..., None], inputs))
         return jax.tree.map(lambda leaf: leaf[..., 0], outputs)
 
-    def many(inputs: Any) -> Any:
+    def batched(inputs: Any) -> Any:
         outputs = function(jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), inputs))
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), outputs)
 
-    return batch_over_lanes(single, many)
+    return batch_over_lanes(single, batched)

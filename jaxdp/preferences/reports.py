@@ -224,8 +224,8 @@ def to_jsonl(
             raise ValueError(f"{name} must have one text for each report, {len(private.reports)}, got {len(column)}")
     rows = zip(prompts, first, second, private.reports.tolist(), private.flip_probs.tolist(), strict=True)
     lines = []
-    for prompt, one, other, report, flip_prob in rows:
-        chosen, rejected = (one, other) if report else (other, one)
+    for prompt, first_text, second_text, report, flip_prob in rows:
+        chosen, rejected = (first_text, second_text) if report else (second_text, first_text)
         row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     with Path(path).open("x", encoding="utf-8") as file:  # opened last: an error in a row leaves no file

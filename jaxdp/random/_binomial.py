@@ -162,10 +162,10 @@ def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
     large = n.astype(p.dtype) * rare >= SMALL_MEAN
     key_small, key_large = jax.random.split(key)
-    few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
+    small_counts = _waiting_times(key_small, jnp.where(large, 0, n), rare)
     # Lanes that use waiting times get arbitrary valid parameters here, so that there is no NaN.
-    many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
-    count = jnp.where(large, many, few)
+    large_counts = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
+    count = jnp.where(large, large_counts, small_counts)
     return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
 
 

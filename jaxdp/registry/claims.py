@@ -160,16 +160,16 @@ def _distributions(entry: Any) -> Callable[[], tuple[OutputDistribution, OutputD
 
 
 def _attack(entry: MechanismEntry, release: Any) -> Attack:
-    made = entry.make()
-    params, neighbours = made.params(**entry.values), entry.make_neighbours()
+    mechanism = entry.make()
+    params, neighbours = mechanism.params(**entry.values), entry.make_neighbours()
     return Attack(
-        release, params, neighbours, made.guarantee(**entry.values), _exact(made, release, params, neighbours)
+        release, params, neighbours, mechanism.guarantee(**entry.values), _exact(mechanism, release, params, neighbours)
     )
 
 
-def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
+def _exact(mechanism: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
     """Returns the mechanism's function `exact`, or None if its outputs have another size than the release's outputs."""
-    exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
+    exact, data = mechanism.exact, jax.tree.map(jnp.asarray, neighbours[0])
     if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
         return None
     return exact

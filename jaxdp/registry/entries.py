@@ -214,9 +214,9 @@ class Entry:
         return partial(function, **select_values(function, {**self.values, **self._arguments_of_all()}))
 
     def _make(self, kind: type) -> Any:
-        made = self._maker(**self._arguments())
-        check_made("the result of factory", made, kind)
-        return made
+        algorithm = self._maker(**self._arguments())
+        check_made("the result of factory", algorithm, kind)
+        return algorithm
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

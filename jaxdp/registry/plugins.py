@@ -71,9 +71,9 @@ def import_modules(names: Iterable[str]) -> None:
 
 def _registered_ids() -> dict[str, int]:
     """Returns `id(entry)` of each entry that users have registered, keyed by name."""
-    from jaxdp.registry.registered import own_entries  # a late import: this module imports all entries
+    from jaxdp.registry.registered import user_entries  # a late import: this module imports all entries
 
-    return {name: id(entry) for name, entry in own_entries().items()}
+    return {name: id(entry) for name, entry in user_entries().items()}
 
 
 def _origin(error: BaseException) -> str:

@@ -121,7 +121,7 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     table_of_kind[name] = entry
 
 
-def own_entries() -> dict[str, Any]:
+def user_entries() -> dict[str, Any]:
     """Returns the entries that users have registered, keyed by name."""
     return {
         name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _NAMES_OF_LIBRARY

@@ -71,11 +71,11 @@ def points(
 
 def _at_values(entry: Any, attack: Attack) -> Attack:
     """Returns `attack` with its program unchanged, and with params, neighbours and claim at the entry's values."""
-    made = entry.make()
+    mechanism = entry.make()
     return attack._replace(
-        params=made.params(**entry.values),
+        params=mechanism.params(**entry.values),
         neighbours=entry.make_neighbours(),
-        guarantee=made.guarantee(**entry.values),
+        guarantee=mechanism.guarantee(**entry.values),
     )
 
 

@@ -37,11 +37,11 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
         check_count("width", width, 40)
     load_plugins()
     rows = []
-    for made, (_, entries) in TABLES.items():
-        for name, entry in entries.items() if kind in (None, made) else ():
+    for entry_kind, (_, entries) in TABLES.items():
+        for name, entry in entries.items() if kind in (None, entry_kind) else ():
             claim = claim_of(entry)
             last = (entry.proof, entry.source) if sources else (entry.summary, paper(entry.source))
-            rows.append((made, name, str(claim) if claim.is_private else "no claim", *last))
+            rows.append((entry_kind, name, str(claim) if claim.is_private else "no claim", *last))
     heads = ("EXAMPLE CLAIM", *(("PROOF", "SOURCE") if sources else ("WHAT IT DOES", "PAPER")))
     return _lines([("KIND", "NAME", *heads), *rows]) if width is None else _table(rows, heads, width)
 

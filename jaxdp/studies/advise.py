@@ -166,11 +166,11 @@ def advise(
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
     """
-    own_means = _own_means(means, rate, lift, num_arms, PROBLEMS["best-arm"].sizes["num_arms"])
+    given_means = _given_means(means, rate, lift, num_arms, PROBLEMS["best-arm"].sizes["num_arms"])
     if problem is None:
-        problem = "best-arm" if own_means else "bandit"
+        problem = "best-arm" if given_means else "bandit"
     check_choice("problem", problem, tuple(PROBLEMS))
-    if own_means and problem != "best-arm":
+    if given_means and problem != "best-arm":
         raise ValueError(f"problem must be best-arm with means or rate, got {problem}")
     check_choice("trust", trust, tuple(TRUST))
     if not math.isfinite(check_positive("epsilon", epsilon)):
@@ -182,8 +182,8 @@ def advise(
     firsts = {entry.factory: name for name, entry in reversed(list(entries.items()))}
     variants = [name for name in entries if no_variants and not learner and firsts[entries[name].factory] != name]
     candidates = {name: (entries[name], 0) for name in learner or entries if name not in variants}
-    if own_means:
-        setting, num_arms = with_means(setting, own_means), len(own_means)
+    if given_means:
+        setting, num_arms = with_means(setting, given_means), len(given_means)
     if people is not None or visits is not None:
         schedule = _schedule(problem, people, visits, horizon)
         setting = with_people(setting, schedule)
@@ -218,19 +218,19 @@ def advise(
     limit = SECONDS_OF_A_CANDIDATE if seconds is None else check_positive("seconds", seconds)
     common = rounds if setting.visits else affordable(list(costs.values()), rounds, lanes, limit)
     horizons = [common] if common == rounds or seconds is not None else [common, rounds]
-    own_horizons = {
-        name: [n if n == common or affordable([one], rounds, lanes, limit) == rounds else 0 for n in horizons]
-        for name, one in costs.items()
+    horizons_of = {
+        name: [n if n == common or affordable([cost], rounds, lanes, limit) == rounds else 0 for n in horizons]
+        for name, cost in costs.items()
     }
     listening = contextlib.nullcontext()
     if scheduling.get("progress"):
-        _print_time(setting, costs, own_horizons, lanes)
+        _print_time(setting, costs, horizons_of, lanes)
         listening = listen_to_chunks(print_first_means(setting, float(epsilon), common))
 
     def build(learner: str, instance: str = "") -> Run:
         value = setting.instances[instance] if instance else None
         entry, reports = candidates[learner]
-        return run_of(setting, entry, sizes, own_horizons[learner], delta, value, reports)
+        return run_of(setting, entry, sizes, horizons_of[learner], delta, value, reports)
 
     instances = list(setting.instances)
     with listening:
@@ -256,9 +256,9 @@ def advise(
     by_learner: dict[str, Any] = {name: ("learner", values) for name, values in texts.items()}
     if setting.visits:
         by_learner["reports"] = ("learner", [candidates[name][1] for name in algorithms])
-    own_coords = {"instance": instances, "horizon": horizons, "asked": epsilon, "problem": problem, **sizes}
-    results = results.assign_coords({**by_learner, **own_coords})
-    is_played = xr.DataArray([[n > 0 for n in own_horizons[name]] for name in algorithms], dims=("learner", "horizon"))
+    settings_coords = {"instance": instances, "horizon": horizons, "asked": epsilon, "problem": problem, **sizes}
+    results = results.assign_coords({**by_learner, **settings_coords})
+    is_played = xr.DataArray([[n > 0 for n in horizons_of[name]] for name in algorithms], dims=("learner", "horizon"))
     results = results.assign({name: results[name].where(is_played) for name in ("loss", *setting.shares)})
     results.attrs["left_out"] = "; ".join(left_out)
     results.attrs["instances_text"] = setting.instances_text
@@ -280,7 +280,7 @@ def _schedule(problem: str, people: int | None, visits: int | None, horizon: flo
     return Visits.random(people=people, each=check_count("visits", visits))
 
 
-def _own_means(
+def _given_means(
     means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
 ) -> tuple[float, ...]:
     """Returns the means that the user gave, in their order, or the means of `rate` and `lift`, best first.
@@ -290,12 +290,12 @@ def _own_means(
     if rate is None and lift is None:
         if len(means) == 0:
             return ()
-        own_means = tuple(float(mean) for mean in check_within("means", means, 0.0, 1.0))
-        if num_arms is not None and num_arms != len(own_means):
-            raise ValueError(f"num_arms must be left out, or the number of means, {len(own_means)}, got {num_arms}")
-        if len(own_means) < 2 or own_means.count(max(own_means)) > 1:
-            raise ValueError(f"means must have two or more entries with one largest, got {list(own_means)}")
-        return own_means
+        given_means = tuple(float(mean) for mean in check_within("means", means, 0.0, 1.0))
+        if num_arms is not None and num_arms != len(given_means):
+            raise ValueError(f"num_arms must be left out, or the number of means, {len(given_means)}, got {num_arms}")
+        if len(given_means) < 2 or given_means.count(max(given_means)) > 1:
+            raise ValueError(f"means must have two or more entries with one largest, got {list(given_means)}")
+        return given_means
     if len(means) or rate is None or lift is None:
         raise ValueError(f"rate and lift must be given together, without means, got {rate} and {lift}")
     check_probability("rate", rate)
@@ -339,7 +339,7 @@ def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mappin
     programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
         1 if setting.value else len(setting.instances)
     )
-    running = sum(one * lanes * sum(horizons[name]) for name, one in seconds.items())
+    running = sum(cost * lanes * sum(horizons[name]) for name, cost in seconds.items())
     total = SECONDS_OF_COMPILING * programs + running / cores()
     time = f"{round(total / 60)} min" if total >= 90 else f"{10 * max(1, round(total / 10))} s"
     typer.echo(f"Candidates: {', '.join(seconds)}. They take about {time} here.", err=True)

@@ -73,11 +73,11 @@ def compare(
     return results.transpose(*(name for name in dims if name in results.dims), ...)
 
 
-def select_names(names: Sequence[str], known: Iterable[str], name: str = "learner") -> list[str]:
+def select_names(names: Sequence[str], known: Iterable[str], argument: str = "learner") -> list[str]:
     """Returns `names`, or all known names if `names` is empty; raises ValueError for an unknown name."""
     known = tuple(known)
-    for one in names:
-        check_choice(name, one, known)
+    for name in names:
+        check_choice(argument, name, known)
     return list(names) or list(known)
 
 

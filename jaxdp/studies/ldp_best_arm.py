@@ -82,10 +82,10 @@ def ldp_best_arm(
     world = bandits.bernoulli_bandit([(1 + gap) / 2, *[(1 - gap) / 2] * (num_arms - 1)])
 
     def build(learner: str) -> Run:
-        made = LEARNERS[learner](num_arms)
-        engine = "counts" if made.counts and not made.blocks else "auto"
-        run = simulator(made, world, horizon, engine=engine, checkpoints=[horizon])
-        fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
+        algorithm = LEARNERS[learner](num_arms)
+        engine = "counts" if algorithm.counts and not algorithm.blocks else "auto"
+        run = simulator(algorithm, world, horizon, engine=engine, checkpoints=[horizon])
+        fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(algorithm.params) else {})}
         return bind_values(keep_stopping_outputs(run), fixed)
 
     results = compare(

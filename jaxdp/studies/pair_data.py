@@ -158,8 +158,8 @@ def split(data: Data) -> Split:
 def _held_out(ids: Iterable[Any]) -> np.ndarray:
     """Returns whether each id is held out, [num_samples] bool; hashes select a fraction of about `HELD_OUT` of ids."""
     hashes = {}
-    for one in ids:
-        if one not in hashes:
-            content = one if isinstance(one, bytes) else str(one).encode()
-            hashes[one] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") / 2**64 < HELD_OUT
-    return np.array([hashes[one] for one in ids])
+    for row_id in ids:
+        if row_id not in hashes:
+            content = row_id if isinstance(row_id, bytes) else str(row_id).encode()
+            hashes[row_id] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big") / 2**64 < HELD_OUT
+    return np.array([hashes[row_id] for row_id in ids])

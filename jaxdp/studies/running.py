@@ -109,9 +109,9 @@ def _quick_form(study: Study, context: typer.Context, options: Mapping[str, Any]
     }
     names = {option.name: _option_name(option) for option in study.options}
     listed = [
-        names[name] if one is True else f"{names[name]} {one}"
+        names[name] if single is True else f"{names[name]} {single}"
         for name, value in replaced.items()
-        for one in (value if isinstance(value, tuple) else (value,))
+        for single in (value if isinstance(value, tuple) else (value,))
     ]
     note = f"\n\nQuick form: {' '.join(listed) or 'your own options'}. {_time_text(study)}"
     as_lists = {name: list(value) if isinstance(value, tuple) else value for name, value in replaced.items()}

@@ -112,10 +112,10 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
     # Massart's inequality for two samples of the same size (Wei & Dudley, 2012), for any distribution, and a union
     # bound. The factor 2 is proved for 458 lanes or more.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
-    for place, first, second in pairs:
+    for label, first, second in pairs:
         gap = distance(first, second, plan.tolerance)
         assert gap <= bound, (
-            f"counts must have the distribution of rounds, got distribution functions of {place} that "
+            f"counts must have the distribution of rounds, got distribution functions of {label} that "
             f"differ by {gap:.3f}, for {plan.num_lanes} lanes each; chance explains a difference of {bound:.3f}"
         )
 

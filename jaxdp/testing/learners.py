@@ -39,7 +39,7 @@ class Step(NamedTuple):
     before: Play
     after: Play
     report: Any
-    seen: dict[str, jax.Array]
+    outputs: dict[str, jax.Array]
 
 
 class LearnerPrograms(Programs):
@@ -156,7 +156,7 @@ class LearnerPrograms(Programs):
         shapes = self.trace.out_info
 
         def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
-            rows = [steps[min(checkpoint, len(steps)) - 1].seen for checkpoint in self.checkpoints]
+            rows = [steps[min(checkpoint, len(steps)) - 1].outputs for checkpoint in self.checkpoints]
             outputs = stack(rows)
             if self.learner.done is not None:
                 after = steps[-1].after
@@ -263,7 +263,7 @@ class LearnerPrograms(Programs):
                 replayed, report, _ = self.step(roots, params, step.before)
                 first, second = step.after.state, replayed.state
                 if self.draws_in_update:
-                    second = second._replace(public=jax.tree.map(_ignore_whole_numbers, first.public, second.public))
+                    second = second._replace(public=jax.tree.map(_ignore_integers, first.public, second.public))
                 chex.assert_trees_all_equal(
                     {"report": step.report, "state": first},
                     {"report": report, "state": second},
@@ -350,6 +350,6 @@ def _drop_weak_types(tree: Any) -> Any:
     return jax.tree.map(drop, tree)
 
 
-def _ignore_whole_numbers(one: jax.Array, other: jax.Array) -> jax.Array:
+def _ignore_integers(first: jax.Array, second: jax.Array) -> jax.Array:
     """Returns `other` if it has floats, otherwise `one`: comparing the result with `one` then ignores integers."""
-    return other if jnp.issubdtype(other.dtype, jnp.inexact) else one
+    return second if jnp.issubdtype(second.dtype, jnp.inexact) else first

@@ -57,12 +57,12 @@ class Planned(NamedTuple):
 
     Attributes:
         world: the environment's world.
-        place: [] integer, index of the action with the smallest count.
+        action: [] integer, index of the action with the smallest count.
         least: [] integer <= 0, the smallest count.
     """
 
     world: Any
-    place: jax.Array
+    action: jax.Array
     least: jax.Array
 
 
@@ -104,7 +104,7 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
         after, totals, outcomes = feedback_totals(key, params, world.world, counts)
         action, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
         lower = least < world.least
-        planned = Planned(after, jnp.where(lower, action, world.place), jnp.where(lower, least, world.least))
+        planned = Planned(after, jnp.where(lower, action, world.action), jnp.where(lower, least, world.least))
         return planned, totals, outcomes
 
     def feedback(key: jax.Array, params: Any, world: Planned, action: Any) -> Any:
@@ -115,7 +115,7 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
         init=init,
         feedback=feedback,
         feedback_totals=least_feedback_totals,
-        hindsight=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
+        hindsight=lambda params, world: {"jaxdp_smallest": world.action, "jaxdp_count": world.least},
     )
     outputs = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
-    return f"action {int(outputs['jaxdp_place'][-1])} played {int(outputs['jaxdp_count'][-1])} times"
+    return f"action {int(outputs['jaxdp_smallest'][-1])} played {int(outputs['jaxdp_count'][-1])} times"

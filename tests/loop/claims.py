@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdp.registry.registered import TABLES, claim_of, own_entries
+from jaxdp.registry.registered import TABLES, claim_of, user_entries
 
 FILE = Path(__file__).with_name("claims.json")
 COMMAND = "python tests/loop/claims.py"
@@ -21,7 +21,7 @@ Claims = dict[str, dict[str, Any]]
 def claims_now() -> Claims:
     """Returns the claim of each of the library's entries, as `Guarantee.to_dict` gives it, with rounded numbers."""
     entries = {name: entry for _, table in TABLES.values() for name, entry in table.items()}
-    mine = own_entries()
+    mine = user_entries()
     return {name: rounded(claim_of(entry).to_dict()) for name, entry in entries.items() if name not in mine}
 
 

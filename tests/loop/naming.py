@@ -62,9 +62,9 @@ class UnknownNameError(ValueError):
 def entries() -> dict[str, Any]:
     """Returns the library's entries by name."""
     from jaxdp.registry.registered import TABLES as KINDS
-    from jaxdp.registry.registered import own_entries
+    from jaxdp.registry.registered import user_entries
 
-    mine = own_entries()
+    mine = user_entries()
     return {name: entry for _, table in KINDS.values() for name, entry in table.items() if name not in mine}
 
 

@@ -74,13 +74,13 @@ def linear_losses(
         del centre
         return 2 * shape["slope"] * inner(jnp.asarray(towards, offset.dtype), offset)
 
-    def loss_in_hindsight(params: Params, rounds, tilts):
-        along = jnp.asarray(towards, tilts.dtype)
+    def loss_in_hindsight(params: Params, rounds, linear_sum):
+        along = jnp.asarray(towards, linear_sum.dtype)
         if domain == "box":  # the best value of each coordinate is -R or R, depending on the sign of its total slope
-            slopes = rounds * params.shape["slope"] * along + tilts
+            slopes = rounds * params.shape["slope"] * along + linear_sum
             return 2 * body.radius * jnp.sum(jnp.maximum(-slopes, 0))
-        ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
-        across = tilts - jnp.sum(tilts * along) * along
+        ahead = rounds * params.shape["slope"] + jnp.sum(linear_sum * along)
+        across = linear_sum - jnp.sum(linear_sum * along) * along
         total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
         # The norm of the gradient minus its component along e, computed without cancellation if the component is > 0.
         return body.radius * jnp.where(
@@ -148,12 +148,12 @@ def quadratic_losses(
     def rise(shape, centre, offset):
         return 2 * shape["curvature"] * inner(centre - middle(shape, centre), offset)
 
-    def loss_in_hindsight(params: Params, rounds, tilts):
+    def loss_in_hindsight(params: Params, rounds, linear_sum):
         best = jnp.asarray(params.best)
-        shifted = middle(params.shape, tilts) - tilts / (params.shape["curvature"] * jnp.maximum(rounds, 1))
-        best_in_hindsight = body.project(shifted, jnp.asarray(body.radius, tilts.dtype))
+        shifted = middle(params.shape, linear_sum) - linear_sum / (params.shape["curvature"] * jnp.maximum(rounds, 1))
+        best_in_hindsight = body.project(shifted, jnp.asarray(body.radius, linear_sum.dtype))
         half = (best - best_in_hindsight) / 2
-        return rounds * rise(params.shape, (best + best_in_hindsight) / 2, half) + 2 * jnp.sum(tilts * half)
+        return rounds * rise(params.shape, (best + best_in_hindsight) / 2, half) + 2 * jnp.sum(linear_sum * half)
 
     return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=loss_in_hindsight))
 

@@ -57,14 +57,14 @@ class World(NamedTuple):
     Attributes:
         round: [] integer, rounds played.
         plays: [dim] sum of the points played (for a probe, its centre); () if the adversary is not adaptive.
-        tilts: [dim] sum of the linear parts h_t; () if the environment does not compute regret in hindsight.
+        linear_sum: [dim] sum of the linear parts h_t; () if the environment does not compute regret in hindsight.
         excess: [] sum of f_t(x_t) - f_t(best), where best is the best point of the mean losses; for a probe, f_t(x_t)
             is the mean loss of its two points. () if the environment does not compute regret in hindsight.
     """
 
     round: jax.Array
     plays: Any = ()
-    tilts: Any = ()
+    linear_sum: Any = ()
     excess: Any = ()
 
 
@@ -78,8 +78,8 @@ class Losses(NamedTuple):
             linear part.
         rise_of: (shape, sample, centre, offset) -> the same difference for the round's loss, without the loss's linear
             part.
-        hindsight: (params, rounds, tilts) -> the total loss of `params.best` in these rounds minus the smallest total
-            loss of any point; None if this difference has no closed form.
+        hindsight: (params, rounds, linear_sum) -> the total loss of `params.best` in these rounds minus the smallest
+            total loss of any point; None if this difference has no closed form.
     """
 
     shape: Callable[..., tuple[dict[str, float], np.ndarray]]
@@ -242,7 +242,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             after = after._replace(plays=compensated.add(world.plays, action if are_points else action.centre))
         if hindsight:
             after = after._replace(
-                tilts=compensated.add(world.tilts, tilted),
+                linear_sum=compensated.add(world.linear_sum, tilted),
                 excess=compensated.add(world.excess, regret_against_best(rise)),
             )
         return after, observation, outcome
@@ -250,7 +250,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
     def metrics_in_hindsight(params: Params, world: World):
         assert losses.hindsight is not None
         rounds = world.round.astype(default_float())
-        return {"regret": world.excess.total + losses.hindsight(params, rounds, world.tilts.total)}
+        return {"regret": world.excess.total + losses.hindsight(params, rounds, world.linear_sum.total)}
 
     return Environment(
         params=_with_signature(params, losses.shape, () if adaptive else ("push",)),

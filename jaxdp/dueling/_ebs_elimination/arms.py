@@ -58,7 +58,7 @@ class Public(NamedTuple):
         digits: [levels, num_arms] int32, the digits of each counter's number of entries; their base is the trees'
             arity.
         estimates: [levels, num_arms] float, noisy sums of the blocks of each level of the arms' counters.
-        turn: [num_arms] int32, each arm's rank, from 0, in the random order that breaks ties.
+        tie_rank: [num_arms] int32, each arm's rank, from 0, in the random order that breaks ties.
     """
 
     active: jax.Array
@@ -66,7 +66,7 @@ class Public(NamedTuple):
     plays: jax.Array
     digits: jax.Array
     estimates: jax.Array
-    turn: jax.Array
+    tie_rank: jax.Array
 
 
 def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
@@ -85,12 +85,12 @@ def duels(public: Public) -> jax.Array:
 def least_played(public: Public) -> jax.Array:
     """Returns the active arm ([] int32) that was on the left least often in duels with active arms.
 
-    The arm with the smallest `Public.turn` wins a tie.
+    The arm with the smallest `Public.tie_rank` wins a tie.
     """
     played, num_arms = duels(public), len(public.active)
     least = jnp.min(jnp.where(public.active, played, jnp.iinfo(played.dtype).max))
-    turn = jnp.where(public.active & (played == least), public.turn, num_arms)
-    return jnp.argmin(turn).astype(jnp.int32)
+    tie_rank = jnp.where(public.active & (played == least), public.tie_rank, num_arms)
+    return jnp.argmin(tie_rank).astype(jnp.int32)
 
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:

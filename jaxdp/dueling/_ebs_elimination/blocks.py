@@ -1,6 +1,7 @@
 """Elimination by effective Borda scores in blocks of rounds, with the results of single rounds bit for bit.
 
-A block consists of sweeps. In a sweep each of the least played arms is on the left once, in the order of `Public.turn`.
+A block consists of sweeps. In a sweep each of the least played arms is on the left once, in the order
+of `Public.tie_rank`.
 """
 
 import functools
@@ -26,7 +27,7 @@ LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """The active arms in the order of `Public.turn`; the arrays of a block have one column for each active arm.
+    """The active arms in the order of `Public.tie_rank`; the arrays of a block have one column for each active arm.
 
     Attributes:
         arm: [columns] int32, the arm of each column; 0 for a column without an arm.
@@ -129,7 +130,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
             public.plays + plays.astype(public.plays.dtype),
             after.digits,
             after.estimates,
-            public.turn,
+            public.tie_rank,
         )
         used = jnp.where(one_left, plan.length, outcome.used.astype(plan.length.dtype))
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
@@ -164,9 +165,9 @@ def _lone_blocks() -> Blocks:
 
 
 def _columns(public: Public, width: int) -> Columns:
-    active, turn = public.active, public.turn
+    active, tie_rank = public.active, public.tie_rank
     every, columns = jnp.arange(len(active), dtype=jnp.int32), jnp.arange(width, dtype=jnp.int32)
-    column = jnp.sum(active[None, :] & (turn[None, :] < turn[:, None]), axis=1, dtype=jnp.int32)
+    column = jnp.sum(active[None, :] & (tie_rank[None, :] < tie_rank[:, None]), axis=1, dtype=jnp.int32)
     is_in_column = active[None, :] & (column[None, :] == columns[:, None])
     return Columns(
         jnp.sum(jnp.where(is_in_column, every, 0), axis=1, dtype=jnp.int32), is_in_column.any(axis=1), column

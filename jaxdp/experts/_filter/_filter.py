@@ -52,7 +52,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     after = Scaled(sums.mantissa + sums.mantissa * change[None], sums.power - largest + power[None])
     if flow.odds is None:
         return normalise(*after), largest
-    inflow = others(after)
+    inflow = sums_of_others(after)
     inflow = Scaled(inflow.mantissa * jnp.asarray(flow.odds, inflow.mantissa.dtype)[:, None], inflow.power)
     if flow.row_step:
         zeros = nothing((1, inflow.mantissa.shape[1]), inflow.mantissa.dtype)
@@ -78,7 +78,7 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
     return odds / odds.sum()
 
 
-def others(sums: Scaled) -> Scaled:
+def sums_of_others(sums: Scaled) -> Scaled:
     """Returns, for each entry, the sum of all other entries in the same row, without cancellation.
 
     Args:

@@ -137,10 +137,10 @@ def sum_along(values: Exact, axis: int) -> Exact:
     if not isinstance(values, fixed_point.Sum):
         return values.sum(axis=axis, dtype=values.dtype)
 
-    def both(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def add(left: tuple[jax.Array, ...], right: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         return tuple(fixed_point.plus(fixed_point.Sum(*left), fixed_point.Sum(*right)))
 
-    return fixed_point.Sum(*jax.lax.reduce(tuple(values), tuple(fixed_point.zero()), both, (axis,)))
+    return fixed_point.Sum(*jax.lax.reduce(tuple(values), tuple(fixed_point.zero()), add, (axis,)))
 
 
 def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:

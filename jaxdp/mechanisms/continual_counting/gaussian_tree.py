@@ -154,10 +154,10 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         tops = np.stack([(times % arity**h == 0) & (times // arity**h % arity > 0) for h in range(levels)], axis=-1)
         grid = grid_of(params, stream, int(np.prod(shape)))
 
-        def one(key: jax.Array, value: Exact, tops: jax.Array) -> tuple[Exact, jax.Array]:
+        def release_entry(key: jax.Array, value: Exact, tops: jax.Array) -> tuple[Exact, jax.Array]:
             return draw_and_record(key, params, value, tops.reshape(-1, *(1,) * len(shape)), grid)
 
-        stream, noise = jax.vmap(one)(keys, stream, jnp.asarray(tops))
+        stream, noise = jax.vmap(release_entry)(keys, stream, jnp.asarray(tops))
         totals = jax.lax.associative_scan(add_sums, stream)
         return _estimates(totals, noise, arity, rests, grid, default_float())
 

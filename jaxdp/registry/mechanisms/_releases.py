@@ -57,8 +57,8 @@ def at_sizes(
     """
 
     def call(*arguments: Any, **named: Any) -> Any:
-        made = make(**{size: named.pop(size) for size in sizes})
-        return function(made, *arguments, **named)
+        mechanism = make(**{size: named.pop(size) for size in sizes})
+        return function(mechanism, *arguments, **named)
 
     parameters = [
         *(Parameter(name, Parameter.POSITIONAL_ONLY) for name in inputs),

@@ -235,14 +235,14 @@ def _check_blocks(
             raise ValueError(f"blocks.switch_when must return one truth value, got {switch_when}")
 
 
-def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
+def _check_outcomes(who: str, single: Any, in_block: Any, lead: tuple[int, ...]) -> None:
     """Raises a ValueError unless outcomes of many rounds have the shape `lead` and the same names as in one round.
 
     Each outcome must also have the same kind (float or not) as in one round.
     """
-    if set(single) != set(many):
-        raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
-    for name, leaf in many.items():
+    if set(single) != set(in_block):
+        raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(in_block)}")
+    for name, leaf in in_block.items():
         kinds = {jnp.issubdtype(outcome.dtype, jnp.floating) for outcome in (single[name], leaf)}
         if leaf.shape != lead or len(kinds) > 1:
             raise ValueError(

@@ -226,8 +226,8 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
             slot, number = slot_of(hearing.action), hearing.number
             index = slot, hearing.used[slot] % size
             update_key = jnp.where(number == 0, key, jax.random.fold_in(later_key, 2 * number))
-            one = with_first_visit(jax.tree.map(lambda buffer: buffer[index], queues))
-            learner_state = learner.update(update_key, params.learner, hearing.state, one)
+            late_report = with_first_visit(jax.tree.map(lambda buffer: buffer[index], queues))
+            learner_state = learner.update(update_key, params.learner, hearing.state, late_report)
             used = hearing.used.at[slot].add(1)
             waits = jnp.any(used < arrived)  # otherwise `act` chooses the next action, with the key of its round
             action = hearing.action

@@ -196,7 +196,7 @@ def sweep(
                 check_storable(results)
             source = LocalSource(plan, report) if executor is None else RemoteSource(plan, executor, timeout, report)
             report.set_tile(plan.tiles())
-            results.attrs["provenance"] = plan.provenance(source.place)
+            results.attrs["provenance"] = plan.provenance(source.hardware)
 
             def shape() -> tuple[int, ...]:
                 lanes = chunk_size or source.best_chunk_lanes(None if path is None else count)
@@ -235,7 +235,7 @@ def sweep(
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:
             raise
-        raise KeyboardInterrupt(_interruption(stop, path, report.now())) from None  # no traceback of the internals
+        raise KeyboardInterrupt(_interruption(stop, path, report.progress())) from None  # no traceback of the internals
     add_privacy_unit(results)
     attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
@@ -245,7 +245,7 @@ def sweep(
 def _in_memory(
     source: Source, results: "xr.Dataset", requested: Sequence[Chunk], nans: NanCount, report: Reporter
 ) -> None:
-    report.start(sum(chunk.num_lanes for chunk in requested), 0, source.place.devices)
+    report.start(sum(chunk.num_lanes for chunk in requested), 0, source.hardware.devices)
     for chunk, arrays in source.chunks(requested):
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
@@ -276,7 +276,7 @@ def _from_read_only(
             f"{f' ({text})' if text else ''}"
         )
     total = sum(chunk.num_lanes for chunk in requested)
-    report.start(total, total, source.place.devices)
+    report.start(total, total, source.hardware.devices)
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
@@ -299,7 +299,7 @@ def _to_store(
     """
     missing = store.unmark_damaged(requested, nans)
     total, left = (sum(chunk.num_lanes for chunk in part) for part in (requested, missing))
-    report.start(total, total - left, source.place.devices)
+    report.start(total, total - left, source.hardware.devices)
     writing = None
     try:
         with ThreadPoolExecutor(1) as pool:

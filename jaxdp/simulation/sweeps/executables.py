@@ -19,8 +19,8 @@ class Executables:
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
         """Creates an empty cache for at most `most` executables with at most `most_bytes` bytes of arrays in total."""
-        self._most, self._most_bytes = most, most_bytes
-        self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._max_entries, self._max_bytes = most, most_bytes
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
@@ -30,26 +30,26 @@ class Executables:
         in total. Two threads that request the same key may both compile.
         """
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key].executable
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key].executable
         entry = _Entry(make(), num_bytes)
         with self._lock:
-            self._kept[key] = entry
+            self._entries[key] = entry
             while (
-                len(self._kept) > self._most
-                or sum(stored.num_bytes for stored in self._kept.values()) > self._most_bytes
+                len(self._entries) > self._max_entries
+                or sum(stored.num_bytes for stored in self._entries.values()) > self._max_bytes
             ):
-                self._kept.popitem(last=False)
+                self._entries.popitem(last=False)
         return entry.executable
 
     def clear(self) -> None:
         """Removes all executables."""
         with self._lock:
-            self._kept.clear()
+            self._entries.clear()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
 
 EXECUTABLES = Executables()

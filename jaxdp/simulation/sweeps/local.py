@@ -37,7 +37,7 @@ class LocalSource:
         self._compiling: dict[int, Future[tuple[Compiled, float]]] = {}
         self._ahead = MOST_AHEAD if cores() > 1 else 0
         self._compilers = ThreadPoolExecutor(min(MOST_AHEAD + 1, cores()))
-        self.place = plan.place()
+        self.hardware = plan.hardware()
         self._folder = keep_for(plan.devices[0].platform)
 
     @property

@@ -38,7 +38,7 @@ BYTES_OF_A_SEED = 24  # memory for a seed's label in the results, and for the co
 BYTES_OF_A_MARK = 2  # memory for a lane's entry in `computed`, when a store is read
 
 
-class Place(NamedTuple):
+class Hardware(NamedTuple):
     """The hardware and the compiler settings with which chunks are computed. They are recorded as provenance.
 
     Attributes:
@@ -172,7 +172,7 @@ class Plan:
         """
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
-    def provenance(self, source: Place) -> str:
+    def provenance(self, source: Hardware) -> str:
         """Returns the provenance of results as JSON text: versions, hardware, settings, key, grid and claims."""
         record = {
             "versions": versions(),
@@ -191,10 +191,10 @@ class Plan:
         }
         return json.dumps(record, allow_nan=False)
 
-    def place(self) -> Place:
+    def hardware(self) -> Hardware:
         """Returns this process's hardware and settings."""
         devices = [f"{device.platform}: {device.device_kind}" for device in self.devices]
-        return Place(devices, processor(self.devices[0]), settings())
+        return Hardware(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
         """Returns program `index`, uncompiled, and keeps it until `release(index)`."""

@@ -120,14 +120,14 @@ class Reporter:
         """Reports that `lanes` more lanes are done. The rate includes them if `counted` is true."""
         self._lanes += lanes
         self._counted += lanes if counted else 0
-        progress = self.now()
+        progress = self.progress()
         if self._bar is not None:
             self._bar.set_postfix_str(", ".join([*_speed(progress), self._devices_and_texts()]), refresh=False)
             self._bar.update(lanes)
         if self._callback is not None:
             self._callback(progress)
 
-    def now(self) -> Progress:
+    def progress(self) -> Progress:
         """Returns the lanes done, the rate and the time left, as a `Progress`."""
         rate = self._counted / max(self._elapsed_seconds(), 1e-9)
         to_do = self._num_lanes - self._lanes

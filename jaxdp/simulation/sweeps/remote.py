@@ -12,7 +12,7 @@ from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.store.identity import differences
 from jaxdp.simulation.sweeps.labels import Output
 from jaxdp.simulation.sweeps.patience import Patience
-from jaxdp.simulation.sweeps.plan import Place, Plan
+from jaxdp.simulation.sweeps.plan import Hardware, Plan
 from jaxdp.simulation.sweeps.progress import Reporter
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
@@ -49,7 +49,7 @@ class RemoteSource:
         self.identity, devices = self._first_description(self._packed)
         if plan.asked_tile_size is None:  # the worker's kind of device decides
             plan.set_tile_size(self.identity["tile_size"])
-        self.place = Place(devices, self.identity["processor"], self.identity["settings"])
+        self.hardware = Hardware(devices, self.identity["processor"], self.identity["settings"])
         _check_code(self.identity, plan)
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:

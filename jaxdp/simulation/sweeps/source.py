@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from jaxdp.memory import free_host_bytes
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.sweeps.plan import Place, Plan
+from jaxdp.simulation.sweeps.plan import Hardware, Plan
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 
 BYTES_OF_A_CHUNK = 2**28
@@ -20,12 +20,12 @@ class Source(Protocol):
     computed. All results then come from `chunks`.
 
     Attributes:
-        place: the hardware and settings of the source.
+        hardware: the hardware and settings of the source.
         identity: the result of `Plan.identity` on the source's hardware.
     """
 
     @property
-    def place(self) -> Place: ...  # noqa: D102
+    def hardware(self) -> Hardware: ...  # noqa: D102
 
     @property
     def identity(self) -> dict[str, Any]: ...  # noqa: D102

@@ -82,7 +82,7 @@ class Job:
 def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
     """Returns a sweep's identity on this worker, and the worker's devices. `packed` is the result of `pack`."""
     job = _job(packed)
-    return job.identity, job.plan.place().devices
+    return job.identity, job.plan.hardware().devices
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:

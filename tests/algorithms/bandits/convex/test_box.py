@@ -219,7 +219,7 @@ def test_hindsight(family):
     learner = fixed_points(where)._replace(interface=environment.interface)
     values = {"tilt": 0.4, "drift": 0.3, "period": 300}
     values |= {"slope": 0.05} if family is convex.linear_losses else {"curvature": 0.1, "target": 0.6}
-    record = {"tilts": lambda snapshot: snapshot.world.tilts.total}
+    record = {"tilts": lambda snapshot: snapshot.world.linear_sum.total}
     run = jaxdp.simulator(learner, environment, rounds, checkpoints=range(1, rounds + 1), record=record)
     found = jax.jit(run)(jax.random.key(5), run.params(**values))
     sums = np.asarray(found["tilts"], float)

@@ -190,7 +190,7 @@ def test_hindsight(family):
         environment,
         rounds,
         checkpoints=range(1, rounds + 1),
-        record={"world": lambda snapshot: snapshot.world.tilts.total},
+        record={"world": lambda snapshot: snapshot.world.linear_sum.total},
     )
     sums = np.asarray(jax.jit(captured)(jax.random.key(5), captured.params(**values))["world"], float)
     tilts = np.diff(sums, axis=0, prepend=0)

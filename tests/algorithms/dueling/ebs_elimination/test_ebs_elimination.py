@@ -234,7 +234,7 @@ def check_noise_of_removals(noise, lanes=20_000):
         plays=jnp.zeros((4, 4), integer),
         digits=digits,
         estimates=sums.astype(jnp.result_type(float)),
-        turn=jnp.arange(4, dtype=jnp.int32),
+        tie_rank=jnp.arange(4, dtype=jnp.int32),
     )
     private = ebs_arms.Private(jnp.zeros((4, 4), integer).at[:, 3].set(lost), sums)
     remove = jax.jit(lambda keys: jax.vmap(lambda key: ebs_counters.remove(trees, key, params, public, private))(keys))
