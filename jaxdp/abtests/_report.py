@@ -79,8 +79,16 @@ def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     ax = new_figure.axes[0]
     for trust, colour in zip(TRUSTS, COLOURS, strict=True):
         settings = [setting._replace(epsilon=epsilon, trust=trust) for epsilon in epsilons]
-        ax.plot(epsilons, [fixed_users(each) for each in settings], color=colour, label=f"{trust}, looks once")
-        ax.plot(epsilons, [mean_bound(each) for each in settings], ":", color=colour, label=f"{trust}, lower bound")
+        ax.plot(
+            epsilons, [fixed_users(at_epsilon) for at_epsilon in settings], color=colour, label=f"{trust}, looks once"
+        )
+        ax.plot(
+            epsilons,
+            [mean_bound(at_epsilon) for at_epsilon in settings],
+            ":",
+            color=colour,
+            label=f"{trust}, lower bound",
+        )
         if math.isfinite(setting.epsilon):
             mean = needs[0 if trust == setting.trust else 1].anytime.mean
             ax.plot([setting.epsilon], [mean], "o", color=colour, label=f"{trust}, may stop at any look (mean)")
