@@ -146,7 +146,7 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
 
 def find_reuse(runs: list[list[Release]]) -> list[str]:
     """Returns faults for keys used twice in a run, keys equal in all runs, and noise used twice in all runs."""
-    faults, places = [], []
+    faults, uses = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
         draws = [
@@ -155,14 +155,14 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
             if r.entry.noise is not None
             for index, value in enumerate(np.asarray(r.entry.noise)[0].ravel().tolist())
         ]
-        places.append((dict(keys), _pairs(keys), _pairs(draws)))
-    for place, data in places[0][0].items():
-        if len(places) > 1 and all(keys.get(place) == data for keys, _, _ in places[1:]):
-            faults.append(f"{place[1]} has the same key in every run")
+        uses.append((dict(keys), _pairs(keys), _pairs(draws)))
+    for round_and_site, data in uses[0][0].items():
+        if len(uses) > 1 and all(keys.get(round_and_site) == data for keys, _, _ in uses[1:]):
+            faults.append(f"{round_and_site[1]} has the same key in every run")
     # Two floats of one run may be equal by chance, so equal noise is a fault only if it occurs in all runs. Keys are
     # too long to be equal by chance, and may be reused in only some runs, such as the runs that drop an arm in a round.
-    same_key = set.union(*(pairs for _, pairs, _ in places))
-    same_noise = set.intersection(*(pairs for _, _, pairs in places)) if len(places) > 1 else set()
+    same_key = set.union(*(pairs for _, pairs, _ in uses))
+    same_noise = set.intersection(*(pairs for _, _, pairs in uses)) if len(uses) > 1 else set()
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
         sites = sorted({tuple(sorted((str(first[1]), str(second[1])))) for first, second in pairs})
         faults += [f"the same {what} twice: {first} and {second}" for first, second in sites]
@@ -170,8 +170,8 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
 
 
 def _pairs(values: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
-    """Returns pairs of places with equal values: the first place of a value, with each later one."""
-    places: dict[Any, list[Any]] = {}
-    for place, value in values:
-        places.setdefault(value, []).append(place)
-    return {(same[0], other) for same in places.values() for other in same[1:]}
+    """Returns pairs of sites with equal values: the first site of a value, with each later one."""
+    sites: dict[Any, list[Any]] = {}
+    for site, value in values:
+        sites.setdefault(value, []).append(site)
+    return {(same[0], other) for same in sites.values() for other in same[1:]}

@@ -172,7 +172,7 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
     """
     import matplotlib as mpl
 
-    from jaxdp.plotting.places import positions_apart
+    from jaxdp.plotting.positions import positions_apart
 
     with mpl.rc_context({"svg.fonttype": "path"}):
         ax = comparison.plot()

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import finish
-from jaxdp.plotting.places import fit_y, left_break
+from jaxdp.plotting.positions import fit_y, left_break
 from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, record
 
 ORDER = {"linestyle": (0, (1, 1.5)), "linewidth": 1.1}

@@ -18,7 +18,16 @@ from jaxdp.plotting.labels import (
     unit_sentence,
     values_of,
 )
-from jaxdp.plotting.places import FAINT, Places, break_sentence, draw_band, fit_y, places, prepare_x, prepare_y
+from jaxdp.plotting.positions import (
+    FAINT,
+    AxisPositions,
+    axis_positions,
+    break_sentence,
+    draw_band,
+    fit_y,
+    prepare_x,
+    prepare_y,
+)
 from jaxdp.plotting.records import Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import Summary, summary
@@ -103,7 +112,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     values = keep_dimensions(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
     estimates = summary(values, band, over)
     along = values_of(values[x])
-    positions = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    positions = axis_positions(x, along, xscale, [label_of(x, value, labels) for value in along])
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
     prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, estimates.middle.values)
@@ -127,7 +136,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
 
 def draw_curves(
     ax: Axes,
-    where: Places,
+    where: AxisPositions,
     estimates: Summary,
     hue: str | None,
     labels: Labels | None,
@@ -178,7 +187,9 @@ def _check_highlight(highlight: Collection[Any], hue: str | None, hues: Collecti
             raise ValueError(f"highlight must have values of {hue}, one of {', '.join(map(str, hues))}, got {value!r}")
 
 
-def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], index: int, count: int) -> np.ndarray:
+def draw_curve(
+    ax: Axes, where: AxisPositions, drawn: Drawn, line: dict[str, Any], index: int, count: int
+) -> np.ndarray:
     """Draws one curve with its band, and returns the horizontal positions of its marks.
 
     Args:
@@ -225,7 +236,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, line: dict[str, Any], inde
     return at
 
 
-def _side_by_side(where: Places, step: float, count: int) -> np.ndarray:
+def _side_by_side(where: AxisPositions, step: float, count: int) -> np.ndarray:
     """Returns the positions of the marks of one of `count` curves, all shifted horizontally by the same length.
 
     `step` is the curve's number, counted from the middle of all curves. Error bars of different curves are then side by

@@ -18,7 +18,7 @@ from jaxdp.plotting.labels import (
     unit_sentence,
     values_of,
 )
-from jaxdp.plotting.places import SCALES, suggested_scale
+from jaxdp.plotting.positions import SCALES, suggested_scale
 from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
 from jaxdp.validation import check_choice

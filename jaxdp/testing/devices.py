@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.numerics.equations import equations
-from jaxdp.testing.keys import place_of
+from jaxdp.testing.keys import location_of
 
 # Prefixes of the calls that CUDA supports, such as the calls of cuSOLVER, of cuBLAS and of the GPU's Threefry.
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")
@@ -23,7 +23,9 @@ def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
     """
     for equation in equations(trace.jaxpr):
         fault = _fault(equation)
-        assert not fault, f"a program for a GPU must have no {fault}, got {equation.primitive.name}{place_of(equation)}"
+        assert not fault, (
+            f"a program for a GPU must have no {fault}, got {equation.primitive.name}{location_of(equation)}"
+        )
     calls = foreign_calls(trace) - {*allowed}
     assert not calls, f"a program for a GPU must call nothing that only a CPU has, got {', '.join(sorted(calls))}"
 

@@ -168,7 +168,7 @@ class _Walk:
             return inputs
         inner_jaxpr = _inner(params, len(inputs))
         if inner_jaxpr is not None:
-            outer, self.called = self.called, self.called or place_of(eqn)
+            outer, self.called = self.called, self.called or location_of(eqn)
             outputs = self.run(inner_jaxpr.jaxpr, [self.constant(const) for const in inner_jaxpr.consts], inputs)
             self.called = outer
             return outputs
@@ -181,10 +181,10 @@ class _Walk:
                 return [only]
         draws = keys and name not in PARTS | FREE | {"broadcast_in_dim"}
         for number in keys if draws else ():
-            self.use(number, f"by {name}{self.called or place_of(eqn)}")
+            self.use(number, f"by {name}{self.called or location_of(eqn)}")
         words = set(inputs) & self.words.keys()
         for word in words:
-            self._read(word, f"by its words{self.called or place_of(eqn)}")
+            self._read(word, f"by its words{self.called or location_of(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
         if inputs and inputs[0] in self.integers and name == "convert_element_type" and _is_integer(eqn.outvars[0]):
             return inputs
@@ -374,16 +374,16 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
     return content
 
 
-def place_of(eqn: Any) -> str:
+def location_of(eqn: Any) -> str:
     """Returns the function and line of the user's code that made an equation, as text; empty if they are unknown."""
     traceback = getattr(eqn.source_info, "traceback", None)
-    place, frame = "", traceback.as_python_traceback() if traceback is not None else None
+    location, frame = "", traceback.as_python_traceback() if traceback is not None else None
     while frame is not None:
         code = frame.tb_frame.f_code
         if "/jax/" not in code.co_filename:
-            place = f" in {code.co_name}, line {frame.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]}"
+            location = f" in {code.co_name}, line {frame.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]}"
         frame = frame.tb_next
-    return place
+    return location
 
 
 def _split_scan(params: Any, inputs: list[int]) -> tuple[list[int], ...]:

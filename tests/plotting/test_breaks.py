@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting, stats
 from jaxdp.comparisons import report
-from jaxdp.plotting.places import SLASH
+from jaxdp.plotting.positions import SLASH
 from tests.plotting.made_up import check_inside, heights, regret
 
 EPSILONS = (1e-6, 0.01, 0.03, 0.1, 0.3, np.inf)

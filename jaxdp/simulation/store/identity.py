@@ -107,39 +107,39 @@ def identity(
     }
 
 
-def differences(here: Any, there: Any, name: str = "") -> list[str]:
+def differences(record: Any, other: Any, name: str = "") -> list[str]:
     """Returns a text for every difference between two records, such as "num_seeds is 8 there, 16 here".
 
     `name` is the path of both records in a larger record; empty for whole records.
     """
-    if isinstance(here, dict) and isinstance(there, dict):
+    if isinstance(record, dict) and isinstance(other, dict):
         return [
             text
-            for part in (*there, *(part for part in here if part not in there))
-            for text in differences(here.get(part), there.get(part), f"{name}.{part}" if name else part)
+            for part in (*other, *(part for part in record if part not in other))
+            for text in differences(record.get(part), other.get(part), f"{name}.{part}" if name else part)
         ]
-    if here == there:
+    if record == other:
         return []
-    if name == "processor" and isinstance(here, str) and isinstance(there, str):
+    if name == "processor" and isinstance(record, str) and isinstance(other, str):
         old_words, new_words = (
             " ".join(word for word in one.split() if word not in two.split()) or "without more"
-            for one, two in ((there, here), (here, there))
+            for one, two in ((other, record), (record, other))
         )
         return [
             f"processor is {old_words} there, {new_words} here (another kind may give other last bits: resume on one "
             "of that kind, for example by SLURM's --constraint)"
         ]
     if name.startswith("settings."):
-        return [f"{name} is {there} there, {here} here (may give other last bits: set it as it was then)"]
+        return [f"{name} is {other} there, {record} here (may give other last bits: set it as it was then)"]
     if name.endswith(".program"):
         return [f"{name} differs (the result of `build`: its code, its settings or an array that it closes over)"]
     if name.endswith(".params"):
         return [f"{name} differ (the parameters made from the grid's values)"]
     if name.endswith(".blas_threads"):
-        return [f"{name} is {there} there, {here} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
+        return [f"{name} is {other} there, {record} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
     if name.endswith(".guarantees"):
         return [f"{name} differ (the privacy claims)"]
-    return [f"{name} is {_short(there)} there, {_short(here)} here"]
+    return [f"{name} is {_short(other)} there, {_short(record)} here"]
 
 
 def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> str:

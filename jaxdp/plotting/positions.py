@@ -33,7 +33,7 @@ _APART: WeakKeyDictionary[Axes, dict[float, float]] = WeakKeyDictionary()  # pos
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()
 
 
-class Places(NamedTuple):
+class AxisPositions(NamedTuple):
     """The positions of a dimension's values.
 
     Attributes:
@@ -56,7 +56,7 @@ class Places(NamedTuple):
     ends: dict[float, float]
 
 
-def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
+def axis_positions(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> AxisPositions:
     """Returns the positions of a dimension's values: numbers in ascending order, other values in equal steps.
 
     Infinity is behind an axis break. On a logarithmic axis of `epsilon` with three or more finite values, the smallest
@@ -78,7 +78,7 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
     if array.dtype.kind not in "iuf":
         at = np.arange(len(values), dtype=float)
         ticks = list(zip(at.tolist(), texts, strict=True))
-        return Places(np.arange(len(values)), at, np.zeros(len(values), bool), ticks, "linear", False, {})
+        return AxisPositions(np.arange(len(values)), at, np.zeros(len(values), bool), ticks, "linear", False, {})
     order = np.argsort(array, kind="stable")
     at = array[order].astype(float)
     finite = int(np.isfinite(at).sum())
@@ -97,7 +97,7 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
         ends[float(at[0])] = float(at[1] / APART)
     few = bool(ends) or len(at) == 1 or (len(at) <= FEW and name != "round")
     ticks = [(float(value), _tick_text(array[index])) for value, index in zip(at, order, strict=True)] if few else []
-    return Places(order, at, ~np.isin(at, list(ends)), ticks, scale, True, ends)
+    return AxisPositions(order, at, ~np.isin(at, list(ends)), ticks, scale, True, ends)
 
 
 def _is_far(smallest: float, following: float) -> bool:
@@ -116,7 +116,7 @@ def suggested_scale(values: np.ndarray) -> str:
     return "log" if wide else "linear"
 
 
-def prepare_x(ax: Axes, positions: Places) -> Places:
+def prepare_x(ax: Axes, positions: AxisPositions) -> AxisPositions:
     """Sets the scale, the ticks and the breaks of the horizontal axis.
 
     Returns:
@@ -162,7 +162,7 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
     return positions
 
 
-def break_sentence(name: str, positions: Places) -> str:
+def break_sentence(name: str, positions: AxisPositions) -> str:
     """Returns a sentence on infinity behind an axis break, for captions; "" if no such break is drawn."""
     if np.inf not in positions.ends or not positions.joined.any():
         return ""
@@ -180,7 +180,7 @@ def left_break(ax: Axes) -> float:
     return lefts[0] if lefts else -np.inf
 
 
-def _set_apart(ax: Axes, positions: Places, drawn: Sequence[float]) -> Places:
+def _set_apart(ax: Axes, positions: AxisPositions, drawn: Sequence[float]) -> AxisPositions:
     """Returns `positions` after moving values behind axis breaks to their positions on `ax`.
 
     A value that is already behind a break of `ax` keeps its position. `drawn` contains the positions of the previous
