@@ -29,17 +29,13 @@ class Hinges(NamedTuple):
 
     Attributes:
         columns: [c] int32, indices of the columns.
-        low: [c] float; the function of a column is constant below this number, and for NaN.
-        high: [c] float; the function of a column is constant above this number.
-        knots: [c, k] float; unused knots have no weight.
-        slopes: [c, k] float, increase of the slope at each knot.
+        knots: [c, k + 1] float, ascending; a function is constant below its first knot, and above its last one.
+        heights: [c, k + 1] float64, the values of the functions at their knots; the first value is also for NaN.
     """
 
     columns: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
     knots: np.ndarray
-    slopes: np.ndarray
+    heights: np.ndarray
 
 
 class Bins(NamedTuple):
@@ -59,10 +55,9 @@ class Bins(NamedTuple):
 def hinge_logit(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
     """Returns [n] estimated log likelihood ratios of rows [n, m], up to a constant."""
     total = np.zeros(len(matrix))
-    for column, low, high, knots, slopes in zip(*weights, strict=True):
-        values, ends = matrix[:, column], np.append(knots, high)
-        heights = np.maximum(ends[:, None] - knots[None], 0) @ slopes.astype(np.float64)
-        total += np.interp(np.where(np.isnan(values), low, values), ends, heights)
+    for column, knots, heights in zip(*weights, strict=True):
+        values = matrix[:, column]
+        total += np.interp(np.where(np.isnan(values), knots[0], values), knots, heights)
     return total
 
 
@@ -94,14 +89,15 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
     rows = max(1, min(len(first), MOST_ROWS, MOST_CELLS // (num_columns * num_knots)))
     first, second = first[:rows], second[:rows]
     pooled = np.sort(np.concatenate([first[:, columns], second[:, columns]]), axis=0)  # NaN last
-    knots, low, high = (np.zeros((num_columns, num_knots), first.dtype), *np.zeros((2, num_columns), first.dtype))
+    knots = np.zeros((num_columns, num_knots + 1), first.dtype)
     for row in range(num_columns):
         column_knots = _knots(pooled[:, row], num_knots + 1)
-        low[row], high[row] = column_knots[0], column_knots[-1]
-        knots[row] = np.concatenate([column_knots[:-1], np.full(num_knots + 1 - len(column_knots), column_knots[-1])])
-    blank = Hinges(columns, low, high, knots, np.zeros_like(knots))
-    features = [_hinges(blank, x).reshape(rows, -1) for x in (first, second)]
-    return blank._replace(slopes=_regression(*features).reshape(knots.shape).astype(first.dtype))
+        knots[row] = np.concatenate([column_knots, np.full(num_knots + 1 - len(column_knots), column_knots[-1])])
+    features = [_hinges(knots, x[:, columns]).reshape(rows, -1) for x in (first, second)]
+    slopes = _regression(*features).reshape(num_columns, num_knots).astype(first.dtype)  # increases at each knot
+    distances = np.maximum(knots[:, :, None] - knots[:, None, :-1], 0)
+    heights = np.einsum("cij,cj->ci", distances.astype(np.float64), slopes.astype(np.float64))
+    return Hinges(columns, knots, heights)
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
@@ -111,12 +107,12 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     """
     size = first.shape[1]
     room = max(4, MOST_EDGES // size)
-    pooled = np.sort(np.concatenate([first, second]), axis=0)
     edges = np.full((size, room), np.inf, first.dtype)
     jumps, start = np.zeros((size, room), np.float64), 0.0
     for column in range(size):
-        column_edges = _edges(pooled[:, column], room)
-        counts = [_bin_counts(x[:, column], column_edges) for x in (first, second)]
+        ordered = [np.sort(rows[:, column]) for rows in (first, second)]  # NaN last
+        column_edges = _edges(np.sort(np.concatenate(ordered)), room)
+        counts = [_ordered_bin_counts(values, column_edges) for values in ordered]
         ratios = np.log((counts[0] + 1) / (counts[1] + 1))
         differ = np.abs(counts[0] - counts[1]) > SIGNIFICANT * np.sqrt(np.maximum(counts[0] + counts[1], 1))
         ratios = np.where(differ, ratios, 0.0)
@@ -156,11 +152,10 @@ def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     return Bins(edges, functions[:, 0].sum(), np.diff(functions, axis=1))
 
 
-def _hinges(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
-    """Returns how far each column is above each knot, [n, c, k]."""
-    values = matrix[:, weights.columns]
-    bounded = np.clip(np.where(np.isnan(values), weights.low, values), weights.low, weights.high)
-    return np.maximum(bounded[:, :, None] - weights.knots, 0)
+def _hinges(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns how far each of [n, c] values, at most the last of [c, k + 1] knots, is above each other: [n, c, k]."""
+    bounded = np.clip(np.where(np.isnan(values), knots[:, 0], values), knots[:, 0], knots[:, -1])
+    return np.maximum(bounded[:, :, None] - knots[:, :-1], 0)
 
 
 def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
@@ -241,6 +236,15 @@ def _values(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _bin_counts(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Returns [e + 1] counts of the values in each bin; NaN counts in the first bin."""
     return np.bincount(_bins(values, edges), minlength=len(edges) + 1).astype(np.float64)
+
+
+def _ordered_bin_counts(ordered: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Returns the same counts as `_bin_counts`, of ordered values."""
+    ends = np.searchsorted(ordered, edges, side="right")  # number of values up to each edge
+    missing = np.count_nonzero(np.isnan(ordered))
+    counts = np.diff(np.concatenate([[0], ends, [len(ordered) - missing]])).astype(np.float64)
+    counts[0] += missing
+    return counts
 
 
 def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:

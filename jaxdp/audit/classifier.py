@@ -43,7 +43,7 @@ def features(z: np.ndarray) -> np.ndarray:
     products = np.square(z)
     if z.shape[1] <= LARGEST_QUADRATIC:
         rows, columns = np.triu_indices(z.shape[1])
-        products = z[:, rows] * z[:, columns]
+        products = np.take(z, rows, axis=1) * np.take(z, columns, axis=1)
     return np.concatenate([z, np.abs(z), products], axis=1)
 
 
@@ -59,7 +59,10 @@ def logit(weights: Weights, outputs: np.ndarray) -> np.ndarray:
 
 def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
     z = (outputs - weights.center) / weights.scale
-    return np.clip(np.where(np.isinf(outputs) | np.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
+    is_finite = np.isfinite(outputs)
+    if not is_finite.all():
+        z = np.where(is_finite, z, 0)
+    return np.clip(z, -LARGEST_FEATURE, LARGEST_FEATURE, out=z)
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
@@ -72,46 +75,58 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
     scale = np.where(scale > 0, scale, 1.0)
     dtype, size = first.dtype, first.shape[1]
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    start = {
-        "linear": np.zeros(features(np.zeros((1, size), dtype)).shape[1], dtype),
-        "bias": np.zeros((), dtype),
-        "inner": (generator.standard_normal((size, HIDDEN)) / np.sqrt(size)).astype(dtype),
-        "offset": generator.standard_normal(HIDDEN).astype(dtype),
-        "outer": np.zeros(HIDDEN, dtype),
+    shapes = {
+        "linear": (features(np.zeros((1, size), dtype)).shape[1],),
+        "bias": (),
+        "inner": (size, HIDDEN),
+        "offset": (HIDDEN,),
+        "outer": (HIDDEN,),
     }
-    weights = Weights(center.astype(dtype), scale.astype(dtype), **start)
-    averages = {name: (np.zeros_like(array), np.zeros_like(array)) for name, array in start.items()}
+    trained = np.zeros(sum(int(np.prod(shape)) for shape in shapes.values()), dtype)
+    arrays = _split(trained, shapes)
+    arrays["inner"][...] = generator.standard_normal((size, HIDDEN)) / np.sqrt(size)
+    arrays["offset"][...] = generator.standard_normal(HIDDEN)
+    weights = Weights(center.astype(dtype), scale.astype(dtype), **arrays)
+    slope, (mean, square) = np.zeros_like(trained), np.zeros((2, len(trained)), dtype)
+    slopes = _split(slope, shapes)
     is_first = np.repeat(np.asarray([1, 0], dtype), BATCH)
+    standardised = [_standardise(weights, rows) for rows in (first, second)]
     for step in range(STEPS):
-        rows = generator.integers(len(first), size=(2, BATCH))
-        gradient = _gradient(weights, np.concatenate([first[rows[0]], second[rows[1]]]), is_first)
+        drawn = generator.integers(len(first), size=(2, BATCH))
+        batch = np.concatenate([np.take(*side, axis=0) for side in zip(standardised, drawn, strict=True)])
+        for name, array in _gradient(weights, batch, is_first).items():
+            slopes[name][...] = array
         rate = LEARNING_RATE * (1 + np.cos(np.pi * step / STEPS)) / 2
-        trained = {}
-        for name, slope in gradient.items():
-            means = averages[name] = tuple(
-                (decay * mean + (1 - decay) * value).astype(dtype)
-                for decay, mean, value in zip(DECAYS, averages[name], (slope, np.square(slope)), strict=True)
-            )
-            mean, square = (average / (1 - decay ** (step + 1)) for decay, average in zip(DECAYS, means, strict=True))
-            trained[name] = (getattr(weights, name) - rate * mean / (np.sqrt(square) + TINY)).astype(dtype)
-        weights = weights._replace(**trained)
+        for average, value, decay in zip((mean, square), (slope, np.square(slope)), DECAYS, strict=True):
+            average[...] = decay * average + (1 - decay) * value
+        means = [average / (1 - decay ** (step + 1)) for average, decay in zip((mean, square), DECAYS, strict=True)]
+        trained -= (rate * means[0] / (np.sqrt(means[1]) + TINY)).astype(dtype)  # updates all arrays of `weights`
     return weights
 
 
-def _gradient(weights: Weights, outputs: np.ndarray, is_first: np.ndarray) -> dict[str, np.ndarray]:
-    """Returns the gradient of the sum of both inputs' mean cross-entropies, by the name of each trained array."""
-    z = _standardise(weights, outputs)
+def _split(vector: np.ndarray, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Returns arrays of these shapes that share the memory of a vector."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+    parts = np.split(vector, ends[:-1])
+    return {name: part.reshape(shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
+
+
+def _gradient(weights: Weights, z: np.ndarray, is_first: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the gradient of the sum of both inputs' mean cross-entropies, by the name of each trained array.
+
+    `z` are standardised outputs.
+    """
     all_features, below = features(z), z @ weights.inner + weights.offset
     hidden = np.maximum(below, 0)
     logits = all_features @ weights.linear + weights.bias + hidden @ weights.outer
     slope = (expit(logits) - is_first) / BATCH
-    inward = np.where(below > 0, slope[:, None] * weights.outer, 0)
+    inward = (below > 0) * (slope[:, None] * weights.outer)
     # Products of a vector and a matrix avoid OpenBLAS, which may split their long sums among its threads: results must
     # not depend on the number of threads.
     return {
         "linear": np.einsum("n,nf->f", slope, all_features),
         "bias": np.sum(slope),
         "inner": z.T @ inward,
-        "offset": np.sum(inward, axis=0),
+        "offset": np.einsum("nh->h", inward),
         "outer": np.einsum("n,nh->h", slope, hidden),
     }

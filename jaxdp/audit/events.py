@@ -9,7 +9,16 @@ from scipy.special import gammainc
 
 from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bins, fit_hinges, hinge_logit
 from jaxdp.audit.classifier import Weights, logit, train
-from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
+from jaxdp.audit.columns import (
+    Columns,
+    Extra,
+    all_columns,
+    distinct_columns,
+    find_extra,
+    kept_columns,
+    names_of_columns,
+)
+from jaxdp.audit.sampling import BUCKETS, Outputs, Score, evaluate
 
 FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this often
 CHANCE = 1e-3  # maximum probability that distinct outputs are mistaken for outputs that repeat
@@ -45,20 +54,6 @@ Measure = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (likely, unlike
 EventIndex = tuple[int, int, int]  # kind of event, score, threshold
 
 
-class Extra(NamedTuple):
-    """Indices of the numbers of an output that need extra feature columns.
-
-    Attributes:
-        low: [a] int32, indices of rounded integers; each gets a column of its lowest bits.
-        special: [b] int32, indices of numbers that may be NaN or infinite; each gets three indicators.
-        lattice: [c] int32, indices of floats; each gets a column of the largest power of two that divides it.
-    """
-
-    low: np.ndarray
-    special: np.ndarray
-    lattice: np.ndarray
-
-
 def learn_scores(
     key: jax.Array,
     first: Outputs,
@@ -82,7 +77,8 @@ def learn_scores(
         If outputs repeat, one score is a smoothed histogram of the log likelihood ratio. It is the only score if every
         outcome occurred often. Otherwise the scores include three classifiers, the inner product with the difference of
         means (divided by variances) and, if there are few coordinates, each coordinate. The classifiers also use the
-        columns of `Extra`, which are scores if they are few. If `exact` is known and differs between the inputs, one
+        columns of `Extra`, which are scores if they are few; they use no column that does not vary, or that equals an
+        earlier one. If `exact` is known and differs between the inputs, one
         more score is the count of numbers that equal the first exact output, minus the count of numbers that equal the
         second exact output. If `exact` is also finite, there are three more scores: the differences of the distances
         from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of noise with a density that
@@ -98,16 +94,18 @@ def learn_scores(
         return [table]
     # BUCKETS * gammainc(...) is the expected number of buckets with the largest count or more if every output were new.
     repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
-    extra = _extra(first, second, low_bits=low_bits)
-    matrices = [_columns(extra, x) for x in (first, second)]
-    size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
+    extra = find_extra(first, second, low_bits=low_bits)
+    matrices = [all_columns(extra, x) for x in (first, second)]
+    size, names = first.numbers.shape[1], names_of_columns(first.numbers.shape[1], extra)
     scores = [Score(_column, (extra, i), name) for i, name in enumerate(names)]
     few = scores[: size if size <= LARGEST_VECTOR else singles]
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
-    network = Score(_logit, (extra, train(key, *matrices)), "estimated log ratio")
-    hinges = Score(_hinge_logit, (extra, fit_hinges(*matrices)), "log ratio by hinges")
-    bins = Score(_binned_logit, (extra, fit_bins(*matrices)), "log ratio by histograms")
-    means = Score(_product, (extra, _difference_of_means(*matrices)), "along the means")
+    columns = Columns(extra, distinct_columns(*matrices))
+    matrices = [np.take(matrix, columns.indices, axis=1) for matrix in matrices]
+    network = Score(_logit, (columns, train(key, *matrices)), "estimated log ratio")
+    hinges = Score(_hinge_logit, (columns, fit_hinges(*matrices)), "log ratio by hinges")
+    bins = Score(_binned_logit, (columns, fit_bins(*matrices)), "log ratio by histograms")
+    means = Score(_product, (columns, _difference_of_means(*matrices)), "along the means")
     exact_scores = [] if exact is None else _by_exact(*exact)
     return [*([table] if repeats else []), *few, network, hinges, bins, means, *exact_scores]
 
@@ -260,77 +258,28 @@ def describe(event: Event, outputs: Outputs) -> str:
     return f"output in {{{', '.join(words)}}}{more}"
 
 
-def _extra(first: Outputs, second: Outputs, *, low_bits: bool) -> Extra:
-    def where(flags: list[np.ndarray]) -> np.ndarray:
-        return np.flatnonzero(np.any(np.stack(flags), axis=0)).astype(np.int32)
-
-    return Extra(
-        low=where([np.any(x.low != 0, axis=0) for x in (first, second)]),
-        special=where([~np.all(np.isfinite(x.numbers), axis=0) for x in (first, second)]),
-        lattice=where([_has_fractions(x.numbers) & low_bits for x in (first, second)]),
-    )
-
-
-def _has_fractions(numbers: np.ndarray) -> np.ndarray:
-    return np.any(np.isfinite(numbers) & (numbers != np.trunc(numbers)), axis=0)
-
-
-def _names(size: int, extra: Extra) -> list[str]:
-    names = ["output"] if size == 1 else [f"output[{i}]" for i in range(size)]
-    low = [f"{names[i]} mod {LOW_BITS + 1}" for i in extra.low]
-    flags = [f"{kind}({names[i]})" for kind in ("isnan", "isposinf", "isneginf") for i in extra.special]
-    return names + low + flags + [f"power of two in {names[i]}" for i in extra.lattice]
-
-
-def _columns(extra: Extra, outputs: Outputs) -> np.ndarray:
-    """Returns the numbers of outputs and their extra columns, in the order of `_names`.
-
-    The result is [n, columns] float.
-    """
-    numbers = outputs.numbers
-    if not (extra.low.size or extra.special.size or extra.lattice.size):
-        return numbers
-    special = numbers[:, extra.special]
-    flags = [np.isnan(special), np.isposinf(special), np.isneginf(special)]
-    low = outputs.low[:, extra.low] if extra.low.size else numbers[:, :0]
-    powers = _power_of_two(numbers[:, extra.lattice])
-    return np.concatenate([numbers, low, *(x.astype(numbers.dtype) for x in flags), powers], axis=1)
-
-
-def _power_of_two(numbers: np.ndarray) -> np.ndarray:
-    """Returns the largest k such that a float is a multiple of 2^k; a large k for 0, NaN and infinity."""
-    info = np.finfo(numbers.dtype)
-    bits = np.ascontiguousarray(numbers).view({4: np.int32, 8: np.int64}[numbers.dtype.itemsize])
-    mantissa = bits & np.asarray(2**info.nmant - 1, bits.dtype)
-    exponent = (bits >> info.nmant) & np.asarray(2 ** (info.bits - 1 - info.nmant) - 1, bits.dtype)
-    whole = np.where(exponent > 0, mantissa | np.asarray(2**info.nmant, bits.dtype), mantissa)
-    zeros = np.bitwise_count((whole & -whole) - 1).astype(bits.dtype)
-    power = np.maximum(exponent, 1) + zeros - (info.maxexp - 1 + info.nmant)
-    return np.where((numbers == 0) | ~np.isfinite(numbers), info.maxexp, power).astype(numbers.dtype)
-
-
 def _column(weights: tuple[Extra, int], outputs: Outputs) -> np.ndarray:
     extra, index = weights
-    return _columns(extra, outputs)[:, index]
+    return all_columns(extra, outputs)[:, index]
 
 
 def _table_score(table: np.ndarray, outputs: Outputs) -> np.ndarray:
     return table[outputs.bucket]
 
 
-def _logit(weights: tuple[Extra, Weights], outputs: Outputs) -> np.ndarray:
-    extra, network = weights
-    return logit(network, _columns(extra, outputs))
+def _logit(weights: tuple[Columns, Weights], outputs: Outputs) -> np.ndarray:
+    columns, network = weights
+    return logit(network, kept_columns(columns, outputs))
 
 
-def _hinge_logit(weights: tuple[Extra, Hinges], outputs: Outputs) -> np.ndarray:
-    extra, hinges = weights
-    return hinge_logit(hinges, _columns(extra, outputs))
+def _hinge_logit(weights: tuple[Columns, Hinges], outputs: Outputs) -> np.ndarray:
+    columns, hinges = weights
+    return hinge_logit(hinges, kept_columns(columns, outputs))
 
 
-def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> np.ndarray:
-    extra, bins = weights
-    return binned_logit(bins, _columns(extra, outputs))
+def _binned_logit(weights: tuple[Columns, Bins], outputs: Outputs) -> np.ndarray:
+    columns, bins = weights
+    return binned_logit(bins, kept_columns(columns, outputs))
 
 
 def _exact_matches(weights: tuple[np.ndarray, np.ndarray, np.ndarray], outputs: Outputs) -> np.ndarray:
@@ -340,10 +289,10 @@ def _exact_matches(weights: tuple[np.ndarray, np.ndarray, np.ndarray], outputs: 
     return np.sum(numbers == first, axis=1) - np.sum(numbers == second, axis=1)
 
 
-def _product(weights: tuple[Extra, np.ndarray], outputs: Outputs) -> np.ndarray:
-    extra, coefficients = weights
-    columns = _columns(extra, outputs)
-    return np.where(np.isfinite(columns), columns, 0) @ coefficients
+def _product(weights: tuple[Columns, np.ndarray], outputs: Outputs) -> np.ndarray:
+    columns, coefficients = weights
+    matrix = kept_columns(columns, outputs)
+    return np.where(np.isfinite(matrix), matrix, 0) @ coefficients
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:

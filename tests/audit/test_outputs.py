@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Attack, audit
-from jaxdp.audit.events import Extra, _column, candidate_thresholds
+from jaxdp.audit.columns import Extra
+from jaxdp.audit.events import _column, candidate_thresholds
 from jaxdp.audit.sampling import Outputs, Score, draw, histogram, output_size
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import laplace, randomized_response

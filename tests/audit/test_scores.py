@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import Attack, audit, events
-from jaxdp.audit.additive import BOOSTED, binned_logit, boost_bins, fit_bins, fit_hinges, hinge_logit
-from jaxdp.audit.events import Extra, _columns
+from jaxdp.audit.additive import (
+    BOOSTED,
+    _bin_counts,
+    _ordered_bin_counts,
+    binned_logit,
+    boost_bins,
+    fit_bins,
+    fit_hinges,
+    hinge_logit,
+)
+from jaxdp.audit.columns import Columns, Extra, all_columns, distinct_columns, kept_columns
 from jaxdp.audit.sampling import Outputs
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import laplace
@@ -121,9 +130,28 @@ def test_powers_of_two():
     none, own = np.zeros(0, np.int32), np.zeros(1, np.int32)
     numbers = np.asarray(values, np.float32)[:, None]
     outputs = Outputs(numbers, numbers[:, :0], np.zeros(len(values), np.int32))
-    powers = _columns(Extra(none, none, own), outputs)[:, -1]
+    powers = all_columns(Extra(none, none, own), outputs)[:, -1]
     np.testing.assert_array_equal(powers[:5], [0, 0, -2, -1, 20])
     assert (powers[5:] > 100).all()
+
+
+def test_classifiers_leave_out_constant_columns_and_copies():
+    varying, other = np.arange(4.0), np.asarray([0.0, np.nan, 0.0, 1.0])
+    first = np.stack([np.full(4, np.nan), varying, np.ones(4), varying, other], axis=1)
+    second = np.stack([np.full(4, np.nan), varying + 1, np.full(4, 2.0), varying + 1, other], axis=1)
+    kept = distinct_columns(first, second)
+    np.testing.assert_array_equal(kept, [1, 2, 4])  # column 2 is constant under each input, but not the same
+    np.testing.assert_array_equal(distinct_columns(np.ones((3, 2)), np.ones((3, 2))), [0])
+    none = np.zeros(0, np.int32)
+    outputs = Outputs(first, first[:, :0], np.zeros(4, np.int32))
+    np.testing.assert_array_equal(kept_columns(Columns(Extra(none, none, none), kept), outputs), first[:, kept])
+
+
+def test_bins_of_ordered_values_are_counted_alike():
+    values = np.asarray([np.nan, -np.inf, 3.0, 1.0, 1.0, 2.0, np.inf, np.nan, -1.0])
+    for edges in ([], [1.0], [-1.0, 1.0, 2.5]):
+        counts = _bin_counts(values, np.asarray(edges))
+        np.testing.assert_array_equal(_ordered_bin_counts(np.sort(values), np.asarray(edges)), counts)
 
 
 def test_training_outputs_are_not_counted(monkeypatch):
