@@ -49,7 +49,8 @@ def counter_weights() -> Figure:
         regret, hue="learner", ax=figure.axes[0], labels=labels, yscale="log", ylabel="dynamic regret"
     )
     figure.explain(
-        title="Weights on losses that one counter has noised", note="N = 10, S = 3, T = 20,000, δ = 10⁻⁶, all central."
+        title="Exponential weights on noisy losses from one counter",
+        note="N = 10, S = 3, T = 20,000, δ = 10⁻⁶, all central.",
     )
     return figure
 
@@ -89,7 +90,7 @@ def blocks() -> Figure:
         labels=labels,
         yscale="log",
         ylabel="regret (in utility)",
-        title="Duels by blocks, and as in the paper: pure ε, a curator",
+        title="Duels by blocks and as in the paper (pure ε, central)",
         note="Three arms of utilities 2, 1, 0.",
     )
 
@@ -119,7 +120,7 @@ def ball_report() -> Figure:
         yscale="log",
         ylabel="regret",
         title="Local privacy of contexts and rewards, without δ",
-        note="d = 5, 20 arms, δ = 10⁻⁵ of Gaussian reports. As published, regret is that of uniform play.",
+        note="d = 5, 20 arms, δ = 10⁻⁵ for Gaussian reports. As published, regret is the regret of uniform play.",
     )
 
 
@@ -147,8 +148,8 @@ def public_weights() -> Figure:
         yscale="log",
         xlabel="comparisons n",
         ylabel="l2 error",
-        title="Label privacy with weights that features choose",
-        note="d = 5, δ = 10⁻³ of Gaussian noise.",
+        title="Label privacy with weights from public features",
+        note="d = 5, δ = 10⁻³ for Gaussian noise.",
     )
 
 
@@ -190,7 +191,7 @@ def audits() -> Figure:
     )
     plotting.bound(figure.axes[0], sizes, np.ones(len(sizes)), label="claimed: ε = 1")
     figure.explain(
-        title="What the releases of Algorithm 3 cost",
+        title="Cost of the releases of Algorithm 3",
         note="Laplace noise on loss vectors; the largest of 64 neighbours, by a grey box.",
     )
     return figure
