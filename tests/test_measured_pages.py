@@ -30,7 +30,7 @@ from jaxdp.mechanisms import (  # noqa: E402
 )
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.suite import v1  # noqa: E402
-from jaxdp.suite._bench import _write, code_hash  # noqa: E402
+from jaxdp.suite._bench import _write, bench, code_hash  # noqa: E402
 
 UNIFORM = v1.INSTANCES["arms.easy"].uniform(quick=False)
 
@@ -93,6 +93,13 @@ def test_without_results_every_page_says_so(folder):
         is_measured &= not any(algorithm.entries.keys() & set(module.ENTRIES) for module in measured.APART)
         assert (measured.NOT_YET in page) == is_measured, name
     assert measured.standings_page({}).count("`") == 2 * len([*LEARNERS, *ESTIMATORS])
+
+
+@pytest.mark.parametrize("name", measured.NOT_PLAYED)
+def test_the_benchmark_refuses_what_the_standings_call_not_played(name, tmp_path):
+    with pytest.raises(ValueError, match="plays none"):
+        bench(name, tmp_path / "x.json", quick=True)
+    assert f"``{name}`` is not played: {measured.NOT_PLAYED[name]}." in measured._not_shown(name)
 
 
 def test_a_page_shows_means_beside_the_median_of_peers_and_the_least_without_privacy(folder):
@@ -201,7 +208,7 @@ def test_a_learner_without_full_results_shows_quick_ones_beside_quick_peers(fold
     (row,) = rows_of(page)
     assert row[1] == "100\u00a0±\u00a013 (175)"
     assert "arms: quick form, 2 seeds" in page
-    assert "not meant to be\ncited" in page
+    assert "should not\nbe cited" in page
     assert f"easy from {100 / quick:.3g} to {50 / quick:.3g}" in page
     full = algorithm_page(algorithms()["ucb"])
     assert rows_of(full)[0][1] == "400\u00a0±\u00a013"

@@ -34,6 +34,10 @@ FOLDERS = {"full": SUITE / "full", "quick": SUITE / "quick"}  # of committed res
 FOLDER = "measured"  # of the pictures, beside the generated pages
 NOT_YET = "not measured yet"
 APART = (choices, stopping)  # modules that measure what plays no instance of the benchmark
+NOT_PLAYED = {  # learners that the benchmark refuses, and why
+    "fkm_box": "its domain is a box, and every convex instance has a ball",
+    "mirror_descent_paper": "its claim at epsilon is the number of experts times epsilon",
+}
 
 
 @functools.cache
@@ -54,9 +58,9 @@ def protocol_of(name: str) -> str:
 
 
 def not_measured() -> list[str]:
-    """Returns the learners and estimators without full results, except entries that a module of `APART` measures."""
-    measured = {*records(), *itertools.chain.from_iterable(module.ENTRIES for module in APART)}
-    return [name for name in (*LEARNERS, *ESTIMATORS) if name not in measured]
+    """Returns the learners and estimators that have no full results, although the benchmark plays them."""
+    others = {*NOT_PLAYED, *itertools.chain.from_iterable(module.ENTRIES for module in APART)}
+    return [name for name in (*LEARNERS, *ESTIMATORS) if name not in {*records(), *others}]
 
 
 def scores_of(name: str) -> dict[str, list[float]]:
@@ -85,8 +89,8 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
     lines = heading(f"Measured {what}", "-")
     shown = [name for name in entries if scores_of(name)]
     if not shown:
-        names = " and ".join(f"``{name}``" for name in entries)
-        return [*lines, f"{names}: {NOT_YET} with the :doc:`frozen benchmark </howto/bench>`.", ""]
+        benchmark = ":doc:`frozen benchmark </howto/bench>`"
+        return [*lines, *(line for name in entries for line in (_not_shown(name, f" with the {benchmark}"), ""))]
     first = scores_of(shown[0])
     lines += [
         *_picture(f"../{FOLDER}/{algorithm}.svg", pictures.scores_in_words(shown[0], unit, _short(first))),
@@ -105,8 +109,15 @@ def measured_section(algorithm: str, entries: Mapping[str, Entry]) -> list[str]:
             "",
         ]
     for name in entries:
-        lines += _table_of(name, frozenset(entries), unit) if name in shown else [f"``{name}``: {NOT_YET}.", ""]
+        lines += _table_of(name, frozenset(entries), unit) if name in shown else [_not_shown(name), ""]
     return lines
+
+
+def _not_shown(name: str, where: str = "") -> str:
+    """Returns the sentence on a learner without results."""
+    if name in NOT_PLAYED:
+        return f"``{name}`` is not played{where}: {NOT_PLAYED[name]}."
+    return f"``{name}``: {NOT_YET}{where}."
 
 
 def write_pictures(algorithms: Mapping[str, Mapping[str, Entry]], folder: Path) -> None:
@@ -165,6 +176,10 @@ def standings_page(pages: Mapping[str, str]) -> str:
         "",
         "Two kinds of entries play no instance: learners that stop by themselves, and estimators from choices among "
         f"more than two alternatives. Their pages show other measurements: {_names(apart, pages)}.",
+        "",
+        "## Not played",
+        "",
+        *(f"- {_names([name], pages)}: {reason}." for name, reason in NOT_PLAYED.items()),
         "",
     ]
     return "\n".join(lines)

@@ -12,10 +12,10 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 
@@ -24,11 +24,9 @@ from jaxdp.comparisons._compare import make_learner_for, sizes_of
 from jaxdp.core import Estimator, Learner, Problem, default_float
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
+from jaxdp.simulation.sweeps._claims import claim_columns
 from jaxdp.suite import _attack, v1
 from jaxdp.validation import check_choice
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
 MISSING = re.compile(r"TypeError: (\w+)\(\) missing \d+ required keyword-only arguments?: (.*)")
@@ -155,8 +153,11 @@ def bench(
     reasons = {at: _plain(played["skipped"]) for at, played in record["instances"].items() if "skipped" in played}
     if len(reasons) == len(record["instances"]):
         path.unlink(missing_ok=True)
-        first = next(iter(reasons.values()))
-        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {first}")
+        by_family: dict[str, str] = {}
+        for at, reason in reasons.items():
+            by_family.setdefault(at.partition(".")[0], reason)
+        texts = "; ".join(f"{at}: {reason}" for at, reason in by_family.items())
+        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {texts}")
     families = {at.partition(".")[0] for at in record["instances"] if at not in reasons}
     unfit: dict[str, str] = {}  # the first reason by family
     for at, reason in reasons.items():
@@ -183,7 +184,10 @@ def _play(
     Raises:
         ValueError: if the instance does not fit, if the learner may stop early, or if its claims are not comparable.
     """
-    made, contestant, _, values = _contestant(name, factory, arguments, instance, unit, quick)
+    made, contestant, (algorithm, own_values), values = _contestant(name, factory, arguments, instance, unit, quick)
+    own_values = {**values, **own_values}
+    guarantees = {epsilon: algorithm.guarantee(**_values(algorithm, own_values, epsilon)) for epsilon in v1.EPSILONS}
+    _check_claims(name, [{"epsilon": at, **claim_columns(claim)} for at, claim in guarantees.items()])
     horizon = instance.horizon(quick)
     problem: dict[str, Any] = {"problem": made} if isinstance(made, Problem) else {"world": made, "horizon": horizon}
     if unit == "person":
@@ -200,7 +204,7 @@ def _play(
             values=values,
         )
     table = comparison.claims()
-    _check_claims(name, table)
+    _check_claims(name, table.to_dict("records"))
     claims = {}
     for epsilon in v1.EPSILONS:
         claim = table[table.epsilon == epsilon].iloc[0]
@@ -214,9 +218,9 @@ def _play(
     return {"metric": instance.metric, "horizon": horizon, "values": numbers, "claims": claims}
 
 
-def _check_claims(name: str, table: "pd.DataFrame") -> None:
+def _check_claims(name: str, rows: Sequence[Mapping[Any, Any]]) -> None:
     """Raises ValueError for a DP claim weaker than its epsilon and delta, or for claims that one table cannot rank."""
-    rows = [row for row in table.to_dict("records") if math.isfinite(row["epsilon"])]
+    rows = [row for row in rows if math.isfinite(row["epsilon"])]
     for row in rows:
         epsilon, is_weak = row["epsilon"], row["claimed_delta"] > v1.DELTA * (1 + 1e-6)
         is_weak |= row["claimed_epsilon"] > epsilon * (1 + 1e-6)

@@ -72,7 +72,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     for index, (_, guarantees) in enumerate(points):
         point_labels = {name: values[index] for name, values in labels.items()}
         if _GONE not in point_labels.values():
-            rows += [{**point_labels, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
+            rows += [{**point_labels, "algorithm": name, **claim_columns(claim)} for name, claim in guarantees.items()]
     return pandas.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
 
 
@@ -99,7 +99,7 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Seque
     return [label if is_there else _GONE for label, is_there in zip(labels, is_left, strict=True)]
 
 
-def _parts(claim: Guarantee) -> dict[str, Any]:
+def claim_columns(claim: Guarantee) -> dict[str, Any]:
     """Returns a claim's columns of the table of claims, keyed by name."""
     budgets = {"epsilon": claim.epsilon, "delta": claim.delta, "rho": claim.rho, "mu": claim.mu}
     return {
