@@ -117,7 +117,7 @@ def test_every_epsilon_meets_the_same_data():
     errors = results.l2_error.squeeze("delta")
     clear = errors.sel(estimator="clear")
     assert (clear == clear.isel(epsilon=0)).all()
-    # What gets noise is added up with more care than a sum of labels in the clear.
+    # What gets noise is added up with more care than a sum of exact labels.
     np.testing.assert_allclose(errors.sel(estimator="central", epsilon=math.inf), clear.isel(epsilon=0), rtol=1e-4)
     for name in ["local", "central"]:
         assert (errors.sel(estimator=name, epsilon=0.5) != clear.isel(epsilon=0)).all()

@@ -78,7 +78,7 @@ def test_infinite_epsilon_is_the_non_private_estimator(data):
 
     clear = np.stack(list(thetas(mle())))
     np.testing.assert_array_equal(list(thetas(debiased_rr(), epsilon=np.inf)), clear)
-    # What gets noise is added up with more care than a sum of labels in the clear.
+    # What gets noise is added up with more care than a sum of exact labels.
     np.testing.assert_allclose(list(thetas(objective_perturbation(), epsilon=np.inf, delta=1e-3)), clear, atol=2e-6)
     np.testing.assert_allclose(list(thetas(mle_rr(), epsilon=np.inf)), clear, atol=2e-4)
     assert np.linalg.norm(clear[0]) < np.linalg.norm(clear[1])

@@ -1,4 +1,4 @@
-"""Independent NumPy versions of the learners that select from losses in the clear: exact distributions and simulations.
+"""Independent NumPy versions of the learners that select from exact losses: exact distributions and simulations.
 
 They are written from the algorithms' definitions, in float64. `*_distribution` enumerates every transcript of a tiny
 instance, and integrates over the noise of thresholds; the others simulate many lanes with NumPy's random numbers.

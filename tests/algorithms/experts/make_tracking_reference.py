@@ -1,4 +1,4 @@
-"""Reference values of the learners that select from losses in the clear, from their NumPy versions.
+"""Reference values of the learners that select from exact losses, from their NumPy versions.
 
 Run this file to make tracking_reference.json again: means, standard errors and quartiles of the outputs.
 """

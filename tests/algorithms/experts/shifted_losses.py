@@ -1,4 +1,4 @@
-"""Losses with a best expert that changes once, and the regret of learners in the clear against a comparator."""
+"""Losses with a best expert that changes once, and the regret of non-private learners against a comparator."""
 
 import math
 

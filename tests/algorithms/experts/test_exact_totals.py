@@ -1,4 +1,4 @@
-"""Sums of losses in the clear are exact however large they are: neighbours differ by the loss that was replaced."""
+"""Sums of losses that a curator sees are exact for losses of any size: neighbours differ by the loss that was replaced."""
 
 import ast
 import functools
@@ -311,7 +311,7 @@ ELSEWHERE = {
     "bandits/convex/_stochastic_1d.py": "the same",
     "dueling/_versatile_sparring.py": "the same",
     "dueling/_versatile_sparring_kernels.py": "the same",
-    "estimation/one_pass.py": "randomized labels, and labels in the clear",
+    "estimation/one_pass.py": "randomized labels, and exact labels",
     "bandits/_arm_blocks.py": "totals that have noise",
     "bandits/_thompson_central.py": "the same",
     "bandits/_pairwise_elimination_central.py": "the same",

@@ -1,4 +1,4 @@
-"""Learners that select from losses in the clear have the distribution of independent NumPy versions."""
+"""Learners that select from exact losses have the distribution of independent NumPy versions."""
 
 import dataclasses
 import functools

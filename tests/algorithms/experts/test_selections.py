@@ -1,4 +1,4 @@
-"""Learners that select from losses in the clear: contract, clocks, bulk play, clipping, utility, mistakes, errors."""
+"""Learners that select from exact losses: contract, clocks, bulk play, clipping, utility, mistakes, errors."""
 
 import math
 from typing import Any
