@@ -22,7 +22,7 @@ from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 _NAME = "ALTERNATIVE NAME"
 _TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
-_WHOLE = re.compile("[0-9]{1,40}")  # int() also accepts digits of other scripts, and rejects very long numbers
+_INTEGER = re.compile("[0-9]{1,40}")  # int() also accepts digits of other scripts, and rejects very long numbers
 _GROUP = re.compile(r"[ \t]*(?:\{([^{}]*)\}|([0-9]+))[ \t]*(,|$)")
 
 
@@ -101,7 +101,7 @@ def parse_ballots(data: bytes, name: str) -> Ballots:
     if not lines:
         raise file_error(name, "line 1", "the file is empty")
     number, line = lines[0]
-    if _WHOLE.fullmatch(line):
+    if _INTEGER.fullmatch(line):
         reason = "the file begins with a number, as in PrefLib's format before 2022: get the file's current version"
         raise file_error(name, f"line {number}", reason)
     header: dict[str, tuple[int, str]] = {}
@@ -166,7 +166,7 @@ def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -
         raise file_error(name, last, f"no metadata {key}")
     line, text = header[key]
     try:
-        return _whole(key, text)
+        return _integer(key, text)
     except ValueError as error:
         raise file_error(name, f"line {line}", str(error)) from None
 
@@ -180,7 +180,7 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
         if not key.startswith(_NAME):
             continue
         try:
-            number = _whole("the number of an ALTERNATIVE NAME", key.removeprefix(_NAME).strip())
+            number = _integer("the number of an ALTERNATIVE NAME", key.removeprefix(_NAME).strip())
             if not 1 <= number <= count:
                 raise ValueError(f"{_NAME} {number}, where NUMBER ALTERNATIVES is {count}")
             if number in names:
@@ -208,7 +208,7 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
     text, colon, ranking = (part.strip() for part in line.partition(":"))
     if not colon:
         raise ValueError(f"an order must read 'count: order', got {short_repr(line)}")
-    count = _whole("count", text)
+    count = _integer("count", text)
     if not count >= 1:
         raise ValueError(f"count must be >= 1, got {count}")
     groups, position, more = [], 0, True
@@ -218,7 +218,7 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
             raise ValueError(f"an order must read like 1,{{3,4}},2, got {short_repr(ranking[position:])}")
         tied, single, separator = match.groups()
         texts = [single] if tied is None else tied.split(",")
-        groups.append(tuple(sorted(_whole("alternative", item.strip()) - 1 for item in texts)))
+        groups.append(tuple(sorted(_integer("alternative", item.strip()) - 1 for item in texts)))
         position, more = match.end(), separator == ","
     order = tuple(groups)
     if any(not 0 <= item < num_items for group in order for item in group):
@@ -242,7 +242,7 @@ def _order_text(order: Order) -> str:
     return ",".join(text if len(group) == 1 else f"{{{text}}}" for text, group in zip(groups, order, strict=True))
 
 
-def _whole(name: str, text: str) -> int:
-    if not _WHOLE.fullmatch(text):
+def _integer(name: str, text: str) -> int:
+    if not _INTEGER.fullmatch(text):
         raise ValueError(f"{name} must be an integer, got {short_repr(text)}")
     return int(text)

@@ -59,14 +59,14 @@ class TwoPoints(NamedTuple):
     Attributes:
         bottom: the smaller number.
         top: the larger number.
-        least: smallest probability of the larger number, over all values.
-        most: largest probability of the larger number, over all values.
+        smallest_prob: smallest probability of the larger number, over all values.
+        largest_prob: largest probability of the larger number, over all values.
     """
 
     bottom: float
     top: float
-    least: float
-    most: float
+    smallest_prob: float
+    largest_prob: float
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
         """Returns the larger absolute value, a bound that always holds."""
@@ -75,7 +75,7 @@ class TwoPoints(NamedTuple):
 
     def second_moment(self) -> float:
         """Returns the maximum second moment; being linear in the probability, it is attained at `least` or `most`."""
-        return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
+        return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.smallest_prob, self.largest_prob))
 
     def variance_proxy(self) -> float:
         """Returns the smallest proxy of the estimate at the probability nearest to 1/2, where this proxy is largest.
@@ -83,7 +83,7 @@ class TwoPoints(NamedTuple):
         Source:
             Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, for minimality.
         """
-        p = min(max(0.5, self.least), self.most)
+        p = min(max(0.5, self.smallest_prob), self.largest_prob)
         unit = 0.25 if abs(p - 0.5) < 1e-6 else (1 - 2 * p) / (2 * math.log((1 - p) / p))
         return (self.top - self.bottom) ** 2 * unit
 

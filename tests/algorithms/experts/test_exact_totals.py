@@ -1,4 +1,4 @@
-"""Sums of losses that a curator sees are exact for losses of any size: neighbours differ by the loss that was replaced."""
+"""Sums of losses that a curator sees are exact for all losses: neighbours differ by the loss that was replaced."""
 
 import ast
 import functools
