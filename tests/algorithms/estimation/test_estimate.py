@@ -40,7 +40,7 @@ def test_an_estimate_that_did_not_converge_is_warned_of(estimator, values):
 
 
 def test_no_radius_is_advised_where_one_was_given():
-    with pytest.warns(RuntimeWarning, match=r"did not converge in 1 steps.* do not rely on theta\. Bring the columns"):
+    with pytest.warns(RuntimeWarning, match=r"did not converge in 1 steps.* theta\. Rescale the columns"):
         estimate(debiased_rr(max_steps=1), FEATURES, LABELS, key=jax.random.key(0), epsilon=0.05, radius=1.0)
 
 
