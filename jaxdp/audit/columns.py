@@ -79,16 +79,13 @@ def kept_columns(columns: Columns, outputs: Outputs) -> np.ndarray:
     return np.take(all_columns(columns.extra, outputs), columns.indices, axis=1)
 
 
-def distinct_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns the indices ([c] int32) of columns that vary in two samples [n, m], without copies of earlier columns.
+def varying_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Returns the indices ([c] int32) of columns that vary in two samples [n, m]; if none varies, the first index.
 
-    A classifier learns nothing from the other columns. If no column varies, the first one is returned.
+    A classifier learns nothing from the other columns.
     """
     varies = differ(first, first[:1]).any(axis=0) | differ(second, first[:1]).any(axis=0)
-    columns: dict[tuple[bytes, bytes], int] = {}  # by content
-    for column in np.flatnonzero(varies).tolist():
-        columns.setdefault((first[:, column].tobytes(), second[:, column].tobytes()), column)
-    return np.asarray(list(columns.values()) or [0], np.int32)
+    return (np.flatnonzero(varies) if varies.any() else np.zeros(1)).astype(np.int32)
 
 
 def _power_of_two(numbers: np.ndarray) -> np.ndarray:

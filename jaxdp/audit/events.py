@@ -13,10 +13,10 @@ from jaxdp.audit.columns import (
     Columns,
     Extra,
     all_columns,
-    distinct_columns,
     find_extra,
     kept_columns,
     names_of_columns,
+    varying_columns,
 )
 from jaxdp.audit.sampling import BUCKETS, Outputs, Score, evaluate
 
@@ -24,6 +24,7 @@ FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this of
 CHANCE = 1e-3  # maximum probability that distinct outputs are mistaken for outputs that repeat
 LARGEST_VECTOR = 8  # up to this number of coordinates, each is also a score
 NUM_THRESHOLDS = 512
+PART = 2**13  # outputs that are scored at a time, to stay in the cache
 STEPS = 2**12  # a difference of two distances is rounded to multiples of its largest value / STEPS
 GUESSED = 0.4  # error probability of a bound that is near the estimate, and finite even if no guess was wrong
 CAREFUL = 0.005  # error probability of a bound that an event seldom reaches by luck
@@ -76,13 +77,12 @@ def learn_scores(
     Returns:
         If outputs repeat, one score is a smoothed histogram of the log likelihood ratio. It is the only score if every
         outcome occurred often. Otherwise the scores include three classifiers, the inner product with the difference of
-        means (divided by variances) and, if there are few coordinates, each coordinate. The classifiers also use the
-        columns of `Extra`, which are scores if they are few; they use no column that does not vary, or that equals an
-        earlier one. If `exact` is known and differs between the inputs, one
-        more score is the count of numbers that equal the first exact output, minus the count of numbers that equal the
-        second exact output. If `exact` is also finite, there are three more scores: the differences of the distances
-        from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of noise with a density that
-        depends on a norm), and the projection on the difference of the exact outputs.
+        means (divided by variances) and, if there are few coordinates, each coordinate. The classifiers use the columns
+        that vary, also those of `Extra`, which are scores, too, if they are few. If `exact` is known and differs
+        between the inputs, one more score is the count of numbers that equal the first exact output, minus the count of
+        numbers that equal the second exact output. If `exact` is also finite, there are three more scores: the
+        differences of the distances from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of
+        noise with a density that depends on a norm), and the projection on the difference of the exact outputs.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -100,7 +100,7 @@ def learn_scores(
     scores = [Score(_column, (extra, i), name) for i, name in enumerate(names)]
     few = scores[: size if size <= LARGEST_VECTOR else singles]
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
-    columns = Columns(extra, distinct_columns(*matrices))
+    columns = Columns(extra, varying_columns(*matrices))
     matrices = [np.take(matrix, columns.indices, axis=1) for matrix in matrices]
     network = Score(_logit, (columns, train(key, *matrices)), "estimated log ratio")
     hinges = Score(_hinge_logit, (columns, fit_hinges(*matrices)), "log ratio by hinges")
@@ -116,7 +116,9 @@ def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     Thresholds are in the score's precision and halfway between values that occur, so that rounding cannot move an
     outcome across a threshold.
     """
-    values = np.unique(evaluate(score, outputs))
+    starts = range(0, len(outputs.bucket), PART)
+    parts = [evaluate(score, Outputs(*(field[start : start + PART] for field in outputs))) for start in starts]
+    values = np.unique(np.concatenate(parts))
     if len(values) < 2:
         return np.full(NUM_THRESHOLDS, values[0])
     ranks = np.geomspace(1, len(values) - 1, NUM_THRESHOLDS // 2).round().astype(int)
