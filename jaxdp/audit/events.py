@@ -78,7 +78,7 @@ def learn_scores(
         If outputs repeat, one score is a smoothed histogram of the log likelihood ratio. It is the only score if every
         outcome occurred often. Otherwise the scores include three classifiers, the inner product with the difference of
         means (divided by variances) and, if there are few coordinates, each coordinate. The classifiers use the columns
-        that vary, also those of `Extra`, which are scores, too, if they are few. If `exact` is known and differs
+        that vary. The extra columns of `Extra` are scores, too, if they are few. If `exact` is known and differs
         between the inputs, one more score is the count of numbers that equal the first exact output, minus the count of
         numbers that equal the second exact output. If `exact` is also finite, there are three more scores: the
         differences of the distances from the exact outputs in the L1 and the L2 norm (as in the log likelihood ratio of
