@@ -174,10 +174,11 @@ def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
 def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Returns [p] coefficients of a logistic regression that separates two [n, p] matrices, without the intercept."""
     both = np.concatenate([first, second])
-    mean, scale = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
+    both -= both.mean(axis=0, dtype=np.float64).astype(both.dtype)
+    scale = np.sqrt(np.square(both).mean(axis=0, dtype=np.float64))
     scale = np.where(scale > 0, scale, np.inf)
     design = np.ones((len(both), both.shape[1] + 1), np.float32)
-    design[:, :-1] = (both - mean) / scale
+    np.divide(both, scale.astype(both.dtype), out=design[:, :-1], casting="same_kind")
     penalty = np.append(np.full(both.shape[1], RIDGE), 0.0)
     coefficients = np.zeros(len(penalty))
     for _ in range(STEPS):
@@ -195,7 +196,8 @@ def _derivatives(design: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
     is_first = (np.arange(len(design)) < len(design) // 2).astype(design.dtype)
     # Not computed by OpenBLAS, which would split this sum among its threads: results must not depend on their number.
     slope = np.einsum("np,n->p", design, is_first - chance)
-    curve = (design * (chance * (1 - chance))[:, None]).T @ design
+    weighted = design * np.sqrt(chance * (1 - chance))[:, None]
+    curve = weighted.T @ weighted  # BLAS computes half of a symmetric product
     return slope.astype(np.float64), curve.astype(np.float64)
 
 
