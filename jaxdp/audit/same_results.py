@@ -4,12 +4,11 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.play import play
-from jaxdp.audit.quick_programs import quick_options
+from jaxdp.audit.quick_programs import jit_quickly, quick_options
 
 RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
 LARGEST = 2**24  # maximum count of numbers in the transcripts of all runs together
@@ -29,18 +28,18 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
         return play(base.learner, base.answer, key, base.params, users, path=path)
 
     key_users, key_runs = jax.random.split(key)
-    size = sum(x.size for x in jax.tree.leaves(jax.eval_shape(partial(play_run, "blocks"), key, _users(base, key))))
+    transcript = jax.eval_shape(lambda key: play_run("blocks", key, _users(base, key)), key)
+    size = sum(leaf.size for leaf in jax.tree.leaves(transcript))
     count = max(1, min(RUNS, LARGEST // max(size, 1)))
-    users = jax.vmap(partial(_users, base))(jax.random.split(key_users, count))
+    users = jit_quickly(jax.vmap(partial(_users, base)))(jax.random.split(key_users, count))  # one program
 
     def runs(path: str) -> Any:
         compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=quick_options())
         return compiled(jax.random.split(key_runs, count), users)
 
-    blocks, rounds = runs("blocks"), runs("rounds")
-    lengths = np.asarray(blocks.length)
-    run, start = np.nonzero(lengths)
-    end = start + lengths[run, start] - 1
+    blocks, rounds = (jax.tree.map(np.asarray, runs(path)) for path in ("blocks", "rounds"))
+    run, start = np.nonzero(blocks.length)
+    end = start + blocks.length[run, start] - 1
     pairs = [
         *zip(jax.tree.leaves(blocks.actions), jax.tree.leaves(rounds.actions), strict=True),
         *(
@@ -49,7 +48,7 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
         ),
     ]
     return all(
-        bool(jnp.array_equal(of_blocks, of_rounds, equal_nan=jnp.issubdtype(of_rounds.dtype, jnp.inexact)))
+        np.array_equal(of_blocks, of_rounds, equal_nan=np.issubdtype(of_rounds.dtype, np.inexact))
         for of_blocks, of_rounds in pairs
     )
 
