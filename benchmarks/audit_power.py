@@ -167,11 +167,11 @@ class Kept:
             return audit(key, self.attack, trials=trials, confidence=CONFIDENCE)
 
     def histogram(
-        self, key: Any, release: Any, params: Any, data: Any, scores: Any, thresholds: Any, *, trials: int, chunk: int
+        self, key: Any, release: Any, params: Any, data: Any, scores: Any, thresholds: Any, *, trials: int, **sizes: int
     ) -> np.ndarray:
         """Computes `jaxdp.audit.sampling.histogram` of the same outputs."""
         every = [*scores, self.natural]
-        parts = _parts(jax.random.fold_in(key, 0), release, params, data, trials=trials, chunk=chunk)
+        parts = _parts(jax.random.fold_in(key, 0), release, params, data, trials=trials, **sizes)
         values = np.concatenate([[evaluate(score, outputs) for score in every] for outputs in parts], axis=1)
         self.counted.append({id(score): row for score, row in zip(every, values, strict=True)})
         ordered = np.sort(values[:-1], axis=1)

@@ -195,7 +195,8 @@ def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float
 
         def draw_chunk(number: jax.Array) -> Outputs:
             side, index = number // np.int32(chunks), number % np.int32(chunks)
-            return outputs_of(release, chunk, keys[side], index, params, jax.tree.map(lambda leaf: leaf[side], both))
+            data = jax.tree.map(lambda leaf: leaf[side], both)
+            return outputs_of(release, chunk, chunk, keys[side], index, params, data)
 
         # One loop over the chunks of both sides: with two, the release would be compiled twice.
         parts = jax.lax.map(draw_chunk, jnp.arange(2 * chunks, dtype=jnp.int32))

@@ -16,7 +16,17 @@ from jaxdp.audit.events import Event, Merit, candidate_thresholds, choose, descr
 from jaxdp.audit.guesses import fast_guess_bound, guess_bound
 from jaxdp.audit.intervals import mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
-from jaxdp.audit.sampling import Outputs, Release, Score, chunk_size, draw, histogram, numbers_of, output_size
+from jaxdp.audit.sampling import (
+    Outputs,
+    Release,
+    Score,
+    chunk_size,
+    draw,
+    histogram,
+    lanes_of_call,
+    numbers_of,
+    output_size,
+)
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
@@ -179,16 +189,17 @@ def audit_singles(
     # The two inputs never share a key: their counts are independent.
     keys = jax.random.split(key, 8)
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))
+    sizes = {"chunk": chunk, "lanes": lanes_of_call(chunk, samples)}  # the same for all draws: one program
 
     shaping_outputs = [
-        draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)
+        draw(k, release, params, x, trials=samples, **sizes) for k, x in zip(keys[:2], inputs, strict=True)
     ]
     exact = None if attack.exact is None else _exact(attack.exact, inputs, size)
     scores = learn_scores(keys[2], *shaping_outputs, exact=exact, low_bits=low_bits, singles=singles)
     pooled = Outputs(*map(np.concatenate, zip(*shaping_outputs, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
     search = _Search(
-        counter=functools.partial(_above, attack, inputs, chunk=chunk),
+        counter=functools.partial(_above, attack, inputs, sizes=sizes),
         scores=scores,
         thresholds=thresholds,
         choosing=trials // SHARE,
@@ -354,11 +365,11 @@ def _above(
     thresholds: np.ndarray,
     trials: tuple[int, int],
     *,
-    chunk: int,
+    sizes: dict[str, int],
 ) -> Pair:
     """Counts the fresh outputs with a score above each threshold, for each input, as [scores, thresholds] arrays."""
     first, second = (
-        histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, chunk=chunk)
+        histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, **sizes)
         for k, x, n in zip(keys, inputs, trials, strict=True)
     )
     return first, second

@@ -19,6 +19,7 @@ Release = Callable[[jax.Array, Any, Any], Any]
 
 CHUNK_ELEMENTS = 2**18  # numbers in the outputs of a chunk; more do not fit the cache, fewer do not fill vector units
 LARGEST_CHUNK = 2**12  # outputs of a chunk; larger chunks are no faster
+FEWEST_LANES = 2**9  # outputs of a call; with 256 or fewer, XLA on CPU computes other last bits for some learners
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
@@ -78,9 +79,23 @@ def chunk_size(size: int) -> int:
     return 2 ** (max(1, min(LARGEST_CHUNK, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
-def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
-    """Draws independent outputs of a release as NumPy arrays; each call of the program draws `chunk` outputs."""
-    parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk))
+def lanes_of_call(chunk: int, trials: int) -> int:
+    """Returns the number of outputs that a call of the program draws, a divisor of the power of two `chunk`.
+
+    If `trials` is the smallest number of outputs that an audit draws at a time, few outputs are drawn and not used.
+    """
+    return min(chunk, max(FEWEST_LANES, 1 << (trials - 1).bit_length()))
+
+
+def draw(
+    key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int, lanes: int | None = None
+) -> Outputs:
+    """Draws independent outputs of a release as NumPy arrays.
+
+    The keys of `chunk` outputs, a power of two, are split from one key. Each call of the program draws `lanes` outputs,
+    a divisor of `chunk`; None means `chunk`. The outputs do not depend on `lanes`.
+    """
+    parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk, lanes=lanes))
     return Outputs(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
 
@@ -94,6 +109,7 @@ def histogram(
     *,
     trials: int,
     chunk: int,
+    lanes: int | None = None,
 ) -> np.ndarray:
     """Counts fresh outputs with scores above each threshold; the outputs themselves are not stored.
 
@@ -105,30 +121,40 @@ def histogram(
         scores: S scores.
         thresholds: [S, T] float, each row ascending.
         trials: number of outputs.
-        chunk: number of outputs in each call of the program.
+        chunk: number of outputs with keys that are split from one key.
+        lanes: number of outputs in each call of the program, as in `draw`.
 
     Returns:
         [S, T] int64, the counts.
     """
     counts = np.zeros(thresholds.shape, np.int64)
     separate_key = jax.random.fold_in(key, 0)
-    for outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk):
+    for outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk, lanes=lanes):
         for row, score, score_thresholds in zip(counts, scores, thresholds, strict=True):
             values = np.sort(evaluate(score, outputs))
             row += len(values) - np.searchsorted(values, score_thresholds.astype(values.dtype), side="right")
     return counts
 
 
-def _parts(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Iterator[Outputs]:
+def _parts(
+    key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int, lanes: int | None = None
+) -> Iterator[Outputs]:
     """Yields outputs, `chunk` at a time (the last time fewer), until all trials are drawn."""
-    computing: Outputs | None = None
-    for index in range(-(-trials // chunk)):
+    lanes = lanes or chunk
+    drawn: list[Outputs] = []
+    for start in range(0, trials, chunk):
+        calls = range(start // lanes, -(-min(start + chunk, trials) // lanes))
         # The next chunk is computed while the caller uses this one.
-        drawn, computing = computing, _draw(release, chunk, key, np.int32(index), params, data)
-        if drawn is not None:
-            yield jax.tree.map(np.asarray, drawn)
-    if computing is not None:
-        yield Outputs(*(np.asarray(part)[: (trials - 1) % chunk + 1] for part in computing))
+        next_drawn = [_draw(release, chunk, lanes, key, np.int32(call), params, data) for call in calls]
+        if drawn:
+            yield _join(drawn)
+        drawn = next_drawn
+    if drawn:
+        yield jax.tree.map(lambda part: part[: (trials - 1) % chunk + 1], _join(drawn))
+
+
+def _join(outputs: list[Outputs]) -> Outputs:
+    return Outputs(*(np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*outputs, strict=True)))
 
 
 def numbers_of(output: Any) -> np.ndarray:
@@ -138,11 +164,14 @@ def numbers_of(output: Any) -> np.ndarray:
     return np.concatenate([np.ravel(part).astype(default_float()) for part in parts])
 
 
-def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
-    """Draws the `chunk` outputs of the chunk with this index, inside a traced program."""
-    keys = jax.random.split(jax.random.fold_in(fast_key(key), index), chunk)
+def outputs_of(release: Release, chunk: int, lanes: int, key: jax.Array, call: Any, params: Any, data: Any) -> Outputs:
+    """Draws `lanes` outputs, those of the call with this index, inside a traced program; `lanes` divides `chunk`."""
+    calls = chunk // lanes  # of a chunk
+    keys = jax.random.split(jax.random.fold_in(fast_key(key), call // calls), chunk)
+    if calls > 1:
+        keys = jax.lax.dynamic_slice_in_dim(keys, call % calls * lanes, lanes)
     released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # jit: JAX then traces `release` once
-    leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
+    leaves = [x.reshape(lanes, -1) for x in jax.tree.leaves(released)]
     leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
     dtype = default_float()
     numbers = [x.astype(dtype) for x in leaves]
@@ -152,7 +181,7 @@ def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params:
     mixed = jnp.sum(words * powers[None], axis=1, dtype=jnp.uint32)
     return Outputs(
         numbers=jnp.concatenate(numbers, axis=1),
-        low=jnp.concatenate([jnp.zeros((chunk, 0), dtype), *low], axis=1),
+        low=jnp.concatenate([jnp.zeros((lanes, 0), dtype), *low], axis=1),
         bucket=(mixed // np.uint32(2**32 // BUCKETS)).astype(jnp.int32),
     )
 
@@ -175,4 +204,4 @@ def _words(x: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(len(x), -1)
 
 
-_draw = jit_quickly(outputs_of, runs_long=True, static_argnums=(0, 1))
+_draw = jit_quickly(outputs_of, runs_long=True, static_argnums=(0, 1, 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jaxdp.audit import Attack, audit
+from jaxdp.audit import Attack, audit, sampling
 from jaxdp.audit.sampling import Score, draw, histogram
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian, laplace, randomized_response
@@ -111,6 +111,26 @@ def test_counts_are_those_of_the_draws():
     part = draw(jax.random.fold_in(key, 0), noisy, params, data, trials=1000, chunk=64).numbers[:, 0]
     expected = [(w * part[:, None] > row).sum(0) for w, row in zip((1, -1), thresholds, strict=True)]
     np.testing.assert_array_equal(above, expected)
+
+
+def test_draws_do_not_depend_on_the_size_of_a_call():
+    key, params, data = jax.random.key(1), np.float32(1), np.zeros(2, np.float32)
+    whole = draw(key, noisy, params, data, trials=300, chunk=128)
+    for part, one in zip(whole, draw(key, noisy, params, data, trials=300, chunk=128, lanes=32), strict=True):
+        np.testing.assert_array_equal(part, one)
+
+
+def test_few_trials_draw_few_outputs(monkeypatch):
+    """Checks how many outputs are drawn, because a run of 100,000 rounds for each unused one takes minutes."""
+    sizes, program = [], sampling._draw
+
+    def draw_and_count(release, chunk, lanes, *arguments):
+        sizes.append(lanes)
+        return program(release, chunk, lanes, *arguments)
+
+    monkeypatch.setattr(sampling, "_draw", draw_and_count)
+    audit(jax.random.key(0), Attack(keep, np.float32(1), LABELS, claim(1.0)), trials=1000)
+    assert 2 * 1000 <= sum(sizes) <= 2 * (512 + 512 + 2 * 512)
 
 
 def test_errors():
