@@ -27,6 +27,7 @@ from jaxdp.mechanisms import noisy_leads
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.mechanisms.some_lanes import in_flagged_lanes
+from jaxdp.numerics.lookup import nth_true
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
@@ -221,13 +222,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play ([...] int32) after `played` rounds of the epoch ([...] integer)."""
+        """Returns the arms to play ([rounds] int32) after `played` rounds of the epoch ([rounds] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
-        return in_turn(public, public.played)
+        return nth_true(public.active, public.played % size_of(public))
 
     def update(key, params: Params, state: State, report) -> State:
         arm, reward = report

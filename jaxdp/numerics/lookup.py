@@ -42,6 +42,21 @@ def nearest_entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     return flat.at[_flat_index(clipped, table.shape)].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
+def nth_true(flags: jax.Array, number: jax.Array) -> jax.Array:
+    """Returns the index of the true flag that has `number` true flags before it; n if there is no such flag.
+
+    XLA on CPU sorts slowly, so this is much faster than an entry of `jnp.argsort(~flags, stable=True)`.
+
+    Args:
+        flags: [n] bool.
+        number: [] integer, >= 0.
+
+    Returns:
+        [] int32.
+    """
+    return jnp.sum(jnp.cumsum(flags, dtype=number.dtype) <= number, dtype=jnp.int32)
+
+
 def widen_index(index: jax.Array) -> jax.Array:
     """Converts an index to at least 32 bits, so that it can be compared with the sizes of tables."""
     index = jnp.asarray(index)
