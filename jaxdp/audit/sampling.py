@@ -165,7 +165,7 @@ def numbers_of(output: Any) -> np.ndarray:
 
 
 def outputs_of(release: Release, chunk: int, lanes: int, key: jax.Array, call: Any, params: Any, data: Any) -> Outputs:
-    """Draws `lanes` outputs, those of the call with this index, inside a traced program; `lanes` divides `chunk`."""
+    """Draws the `lanes` outputs of the call with this index, inside a traced program; `lanes` divides `chunk`."""
     calls = chunk // lanes  # of a chunk
     keys = jax.random.split(jax.random.fold_in(fast_key(key), call // calls), chunk)
     if calls > 1:
