@@ -65,8 +65,11 @@ def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
     return np.clip(z, -LARGEST_FEATURE, LARGEST_FEATURE, out=z)
 
 
-def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
-    """Trains a classifier of `first` against `second`, both [n, m], by Adam on the cross-entropy of random batches."""
+def train(key: jax.Array, first: np.ndarray, second: np.ndarray, all_columns: int) -> Weights:
+    """Trains a classifier of `first` against `second`, both [n, m], by Adam on the cross-entropy of random batches.
+
+    The first hidden weights are the smaller, the more columns outputs have: `all_columns`, with those that do not vary.
+    """
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
     is_finite = np.any(np.isfinite(pooled), axis=0)
@@ -84,7 +87,7 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
     }
     trained = np.zeros(sum(int(np.prod(shape)) for shape in shapes.values()), dtype)
     arrays = _split(trained, shapes)
-    arrays["inner"][...] = generator.standard_normal((size, HIDDEN)) / np.sqrt(size)
+    arrays["inner"][...] = generator.standard_normal((size, HIDDEN)) / np.sqrt(all_columns)
     arrays["offset"][...] = generator.standard_normal(HIDDEN)
     weights = Weights(center.astype(dtype), scale.astype(dtype), **arrays)
     slope, (mean, square) = np.zeros_like(trained), np.zeros((2, len(trained)), dtype)

@@ -102,7 +102,7 @@ def learn_scores(
     few += scores[size:] if len(scores) - size <= 4 * LARGEST_VECTOR else []
     columns = Columns(extra, varying_columns(*matrices))
     matrices = [np.take(matrix, columns.indices, axis=1) for matrix in matrices]
-    network = Score(_logit, (columns, train(key, *matrices)), "estimated log ratio")
+    network = Score(_logit, (columns, train(key, *matrices, all_columns=len(names))), "estimated log ratio")
     hinges = Score(_hinge_logit, (columns, fit_hinges(*matrices)), "log ratio by hinges")
     bins = Score(_binned_logit, (columns, fit_bins(*matrices)), "log ratio by histograms")
     means = Score(_product, (columns, _difference_of_means(*matrices)), "along the means")
