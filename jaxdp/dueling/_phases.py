@@ -25,6 +25,7 @@ from jaxdp.core import (
 )
 from jaxdp.dueling import _phases_bulk as bulk
 from jaxdp.mechanisms.branches import branch
+from jaxdp.numerics.lookup import nth_true
 
 
 class Private(NamedTuple):
@@ -101,14 +102,15 @@ def phased_learner(
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def duels(public: Public, rounds: jax.Array) -> jax.Array:
-        """Returns the pairs of arms in these rounds of the phase, [..., 2] int32; the left arm varies fastest."""
+        """Returns the pairs of arms in these rounds of the phase, [rounds, 2] int32; the left arm varies fastest."""
         arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         size = num_active(public)
         return jnp.stack([arms[rounds % size], arms[rounds // size % size]], axis=-1)
 
     def act(key, params: Any, public: Public, context: None) -> jax.Array:
         del key, params, context
-        return duels(public, public.played)
+        left, right = public.played, public.played // num_active(public)
+        return jnp.stack([nth_true(public.active, index % num_active(public)) for index in (left, right)])
 
     def wins_so_far(state: State) -> jax.Array:
         """Returns the wins of this phase, [num_arms] integer."""
