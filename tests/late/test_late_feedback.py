@@ -66,7 +66,10 @@ def test_reports_are_heard_as_by_lists_of_reports(name):
     # What compensated sums leave over is itself a rounding error, of the size of one.
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), last.learner, public)
     assert (
-        int(last.used.sum()) == len(heard) <= int(last.queued.sum()) == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
+        int(last.used.sum())
+        == len(heard)
+        <= int(last.arrived.sum())
+        == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
     )
     assert played["public"].round.tolist() == list(range(1, ROUNDS + 1))
 
@@ -83,8 +86,8 @@ def test_a_batch_is_heard_after_its_last_round():
     by_round = run.by_round
     assert by_round is not None
     played = jax.jit(lambda key: by_round(key, run.params(epsilon=2.0), ROUNDS))(jax.random.key(0))["events"]
-    used = np.asarray(played["public"].used).sum(1)
-    assert used[:49].max() == 0 < used[49] == used[98] <= 50 < used[99] == used[-1] <= 100
+    arrived = np.asarray(played["public"].arrived).sum(1)
+    assert arrived.tolist() == [0] * 49 + [50] * 50 + [100] * 21
 
 
 def test_a_learner_that_stops_hears_nothing_more():
@@ -199,7 +202,7 @@ def test_the_longest_queue_fits():
     assert by_round is not None
     lanes = jax.jit(jax.vmap(lambda key: by_round(key, run.params(epsilon=1.0), ROUNDS)))
     public = lanes(jax.random.split(jax.random.key(0), 64))["events"]["public"]
-    waiting = np.asarray(public.queued - public.used)
+    waiting = np.asarray(public.arrived - public.used)
     assert waiting.min() >= 0
     assert 1 < waiting.max() <= delays.max() + 1
 
