@@ -50,7 +50,7 @@ def check(name, change):
     ],
 )
 def test_counts_of_another_distribution_are_found(name, change):
-    with pytest.raises(AssertionError, match=r"counts must have the distribution of rounds, .* apart"):
+    with pytest.raises(AssertionError, match=r"counts must have the distribution of rounds, .* differ by"):
         check(name, change)
 
 
@@ -59,7 +59,7 @@ def test_check_learner_finds_counts_without_noise():
     learner = quieter(entry.make(), math.inf, "counts")._replace(blocks=())
     options = {"horizon": entry.horizon, "key": jax.random.key(3), "num_lanes": 2048}
     with pytest.raises(
-        AssertionError, match=r"counts must have the distribution of rounds, .* at epsilon = [\d.]+ that are"
+        AssertionError, match=r"counts must have the distribution of rounds, .* at epsilon = [\d.]+ that differ"
     ):
         check_learner(learner, entry.make_environment(), entry.values, **options)
 
