@@ -175,7 +175,7 @@ def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Returns [p] coefficients of a logistic regression that separates two [n, p] matrices, without the intercept."""
     both = np.concatenate([first, second])
     both -= both.mean(axis=0, dtype=np.float64).astype(both.dtype)
-    scale = np.sqrt(np.square(both).mean(axis=0, dtype=np.float64))
+    scale = np.sqrt(np.square(both, dtype=np.float64).mean(axis=0))  # in float32, squares could overflow
     scale = np.where(scale > 0, scale, np.inf)
     design = np.ones((len(both), both.shape[1] + 1), np.float32)
     np.divide(both, scale.astype(both.dtype), out=design[:, :-1], casting="same_kind")

@@ -74,9 +74,10 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray, all_columns: in
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
     is_finite = np.any(np.isfinite(pooled), axis=0)
     pooled[:, ~is_finite] = 0
-    center, scale = np.nanmean(pooled, axis=0, dtype=np.float64), np.nanstd(pooled, axis=0, dtype=np.float64)
-    scale = np.where(scale > 0, scale, 1.0)
+    center = np.nanmean(pooled, axis=0, dtype=np.float64)
+    scale = np.sqrt(np.nanmean(np.square(pooled - center), axis=0))  # `np.nanstd` squares in float32
     dtype, size = first.dtype, first.shape[1]
+    scale = np.maximum(np.where(scale > 0, scale, 1.0), np.finfo(dtype).tiny)
     generator = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     shapes = {
         "linear": (features(np.zeros((1, size), dtype)).shape[1],),

@@ -130,9 +130,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         del params
         best = jnp.argmax(world.rewards.total - world.rewards.excess)
         best_total = jax.tree.map(lambda leaf: leaf[best], world.rewards)
-        regret = (best_total.total - world.played_total.total) - (
-            best_total.excess - world.played_total.excess
-        )  # large numbers first
+        played = world.played_total
+        regret = (best_total.total - played.total) - (best_total.excess - played.excess)  # large numbers first
         return {"regret": regret, "best_reward": best_total.total}
 
     return Environment(

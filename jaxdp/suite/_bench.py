@@ -151,20 +151,17 @@ def bench(
             record["attack"][instance.name] = _attack_instance(name, factory, arguments, instance, unit, quick)
             _write(path, record)
     reasons = {at: _plain(played["skipped"]) for at, played in record["instances"].items() if "skipped" in played}
-    if len(reasons) == len(record["instances"]):
-        path.unlink(missing_ok=True)
-        by_family: dict[str, str] = {}
-        for at, reason in reasons.items():
-            by_family.setdefault(at.partition(".")[0], reason)
-        texts = "; ".join(f"{at}: {reason}" for at, reason in by_family.items())
-        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {texts}")
     families = {at.partition(".")[0] for at in record["instances"] if at not in reasons}
-    unfit: dict[str, str] = {}  # the first reason by family
+    unfit: dict[str, str] = {}  # the first reason of each family with no instance that fits
     for at, reason in reasons.items():
         if (skipped := at.partition(".")[0]) in families:
             report(f"{at}: not played: {reason}")
         else:
             unfit.setdefault(skipped, reason)
+    if not families:
+        path.unlink(missing_ok=True)
+        texts = "; ".join(f"{at}: {reason}" for at, reason in unfit.items())
+        raise ValueError(f"learner must play some instance, got {name!r}, which plays none: {texts}")
     for skipped, reason in sorted(unfit.items()):
         report(f"{skipped}: no instance fits: {reason}")
     return record

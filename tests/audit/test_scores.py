@@ -16,6 +16,7 @@ from jaxdp.audit.additive import (
     fit_hinges,
     hinge_logit,
 )
+from jaxdp.audit.classifier import logit, train
 from jaxdp.audit.columns import Columns, Extra, all_columns, kept_columns, varying_columns
 from jaxdp.audit.sampling import Outputs
 from jaxdp.core import Guarantee
@@ -51,8 +52,8 @@ def test_scores_find_a_ratio_that_adds_up(monkeypatch):
     assert found(several, ALL_MOVE, trials=300_000).lower_bound < 0.88
 
 
-@pytest.mark.parametrize(("fit", "logit"), [(fit_hinges, hinge_logit), (fit_bins, binned_logit)])
-def test_a_log_ratio_is_estimated(fit, logit):
+@pytest.mark.parametrize(("fit", "score"), [(fit_hinges, hinge_logit), (fit_bins, binned_logit)])
+def test_a_log_ratio_is_estimated(fit, score):
     """Estimates the log ratio of Laplace noise on two numbers, which is known; NaN and infinity spoil nothing."""
     key = jax.random.key(0)
     rows = [np.array(jax.random.laplace(k, (50_000, 2), jnp.float32)) for k in jax.random.split(key, 3)]
@@ -60,12 +61,41 @@ def test_a_log_ratio_is_estimated(fit, logit):
     weights = fit(*rows[:2])
     x = rows[2][:2000]
     true = np.sum(np.abs(x - 1) - np.abs(x), axis=1)
-    error = logit(weights, x) - true
+    error = score(weights, x) - true
     assert np.abs(error - error.mean()).mean() < 0.12  # a score may lack a constant
     spoiled = rows[0].copy()
     spoiled[::7, 0] = np.nan
     spoiled[1::7, 0], spoiled[2::7, 0] = np.inf, -np.inf
-    assert np.isfinite(logit(fit(spoiled, rows[1]), spoiled)).all()
+    assert np.isfinite(score(fit(spoiled, rows[1]), spoiled)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e25])  # in float32, the squares of these numbers are 0 or infinite
+def test_hinges_do_not_depend_on_the_unit_of_outputs(unit):
+    key = jax.random.key(0)
+    first, second = (np.array(jax.random.laplace(k, (5_000, 2), jnp.float32)) for k in jax.random.split(key))
+    second += 1
+    plain = hinge_logit(fit_hinges(first, second), first)
+    factor = np.float32(unit)
+    scaled = hinge_logit(fit_hinges(first * factor, second * factor), first * factor)
+    assert plain.std() > 0.5
+    np.testing.assert_allclose(scaled, plain, atol=0.01)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e25])
+def test_a_network_does_not_depend_on_the_unit_of_outputs(unit):
+    key = jax.random.key(0)
+    first, second = (np.array(jax.random.laplace(k, (5_000, 2), jnp.float32)) for k in jax.random.split(key))
+    second += 1
+    factor = np.float32(unit)
+    scaled = logit(train(key, first * factor, second * factor, all_columns=2), first * factor)
+    assert np.corrcoef(scaled, np.sum(np.abs(first - 1) - np.abs(first), axis=1))[0, 1] > 0.9
+
+
+def test_a_network_takes_numbers_that_hardly_vary():
+    first, second = np.zeros((2, 500, 2), np.float32)
+    first[0, 0], first[:, 1], second[:, 1] = 1e-45, 1, -1  # the deviation of the first column is 0 in float32
+    weights = train(jax.random.key(0), first, second, all_columns=2)
+    assert logit(weights, first[1:]).min() > 0 > logit(weights, second).max()
 
 
 def one_bare(key, chance, values):

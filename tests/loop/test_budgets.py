@@ -69,9 +69,10 @@ def run(pytester, monkeypatch):
     pytester.makefile(".ini", pytest="[pytest]\naddopts = -q -p tests.loop.budgets\nmarkers =\n    slow\n    always\n")
 
     def run(*arguments):
-        parallel = "-n" in arguments
-        if not parallel:
-            monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        # Plugins of other packages may use marks that are not declared here.
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        if "-n" in arguments:
+            arguments = ("-p", "xdist.plugin", *arguments)
         measured = pytester.path / "measured" / "tests.jsonl"
         done = pytester.runpytest("--measure", measured, *arguments)
         rows = [json.loads(line) for line in measured.read_text().splitlines()]

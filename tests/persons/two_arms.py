@@ -10,7 +10,17 @@ def draw_arms(key):
     return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
 
 
-def audit(learner, rounds, *, epsilon=1.0, draw=draw_arms, answer=feedback_of_action, num_neighbours=64, **options):
+def audit(
+    learner,
+    rounds,
+    *,
+    epsilon=1.0,
+    draw=draw_arms,
+    answer=feedback_of_action,
+    num_bases=2,
+    num_neighbours=64,
+    **options,
+):
     return grey_box(
         jax.random.key(0),
         learner,
@@ -18,7 +28,7 @@ def audit(learner, rounds, *, epsilon=1.0, draw=draw_arms, answer=feedback_of_ac
         draw,
         rounds=rounds,
         answer=answer,
-        num_bases=2,
+        num_bases=num_bases,
         num_neighbours=num_neighbours,
         **options,
     )
