@@ -34,6 +34,7 @@ from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
+from jaxdp.numerics.lookup import nth_true
 from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import (
@@ -272,13 +273,13 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arm to play ([...] int32) after `played` rounds of the epoch ([...] integer)."""
+        """Returns the arms to play ([rounds] int32) after `played` rounds of the epoch ([rounds] integer)."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         return order[played % size_of(public)]
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
-        return in_turn(public, public.played)
+        return nth_true(public.active, public.played % size_of(public))
 
     def update(key, params: Params, state: State, report) -> State:
         arm, reward = report
