@@ -17,6 +17,7 @@ LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are in mem
 THRESHOLDS = 32  # number of thresholds on each column
 COLUMNS = 12  # maximum number of columns; they have the most different means or spreads
 CELLS = 1024  # number of groups of outputs; a hash of an output's bits is its group
+SMALLEST_SPREAD = 1e-6  # added to standard deviations of columns; the largest deviation of each column is 1
 SURE = 2.0  # number of standard errors by which frequencies are shifted, to make the bound smaller
 STRANGERS = 4  # one of this many new pairs is random
 FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; it is divided by n after n scores
@@ -133,7 +134,11 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
         jax.vmap(lambda side, part=part: _columns(side, part))(both) for part in (slice(0, half), slice(half, None))
     )
     cells = both.bucket % np.int32(CELLS)
-    mean, spread = jnp.mean(shaping, axis=1), jnp.std(shaping, axis=1) + 1e-6
+    # Columns are centered and scaled, so that the result does not depend on the units of outputs.
+    center = jnp.mean(shaping, axis=(0, 1), keepdims=True)
+    width = jnp.max(jnp.abs(shaping - center), axis=(0, 1), keepdims=True)
+    shaping, counted = ((columns - center) / jnp.where(width > 0, width, 1) for columns in (shaping, counted))
+    mean, spread = jnp.mean(shaping, axis=1), jnp.std(shaping, axis=1) + SMALLEST_SPREAD
     differences = jnp.abs(mean[0] - mean[1]) / (spread[0] + spread[1]) + jnp.abs(jnp.log(spread[0] / spread[1]))
     best = jax.lax.top_k(differences, min(COLUMNS, len(differences)))[1]
     weights = (mean[0] - mean[1]) / (jnp.square(spread[0]) + jnp.square(spread[1]))

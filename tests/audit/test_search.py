@@ -21,6 +21,7 @@ from jaxdp.audit import _scoreboard as board
 from jaxdp.audit._search import separation
 from jaxdp.audit.as_code import expression
 from jaxdp.audit.sampling import Outputs
+from jaxdp.core import default_float
 from jaxdp.mechanisms import laplace, randomized_response
 
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="for tests")
@@ -185,6 +186,23 @@ def test_inputs_as_code():
 def test_outputs_that_never_agree_are_separated_best():
     """Compiles the search: 1 minus a mean of ones may then be slightly negative."""
     compiled = jax.jit(lambda first, second: separation(first, second, delta=0.0))
+    dtype = default_float()
     for size in (40, 80):
-        sides = [Outputs(np.full((size, 3), x, np.float32), np.zeros((size, 0)), np.full(size, x)) for x in (0, 1)]
+        sides = [
+            Outputs(np.full((size, 3), x, dtype), np.zeros((size, 0), dtype), np.full(size, x, np.int32))
+            for x in (0, 1)
+        ]
         assert compiled(*sides) > 0.5, size
+
+
+def test_separation_does_not_depend_on_units():
+    """One of 61 columns has another mean, in a unit that is tiny beside the other columns or beside its mean."""
+    compiled = jax.jit(lambda first, second: separation(first, second, delta=0.0))
+    generator, dtype = np.random.default_rng(0), default_float()
+    for unit, offset in ((1.0, 0.0), (1e-9, 0.0), (1e-3, 1e3)):
+        sides = []
+        for shift in (0.0, 3.0):
+            column = offset + unit * (generator.normal(size=(512, 1)) + shift)
+            numbers = np.concatenate([generator.normal(size=(512, 60)), column], axis=1).astype(dtype)
+            sides.append(Outputs(numbers, np.zeros((512, 0), dtype), generator.integers(0, 2**20, 512, np.int32)))
+        assert compiled(*sides) > 1.5, (unit, offset)
