@@ -106,7 +106,7 @@ def test_currencies_faults_and_notes_are_told(monkeypatch):
     _, half, fault, absent, note = result.output.splitlines()
     assert half.split()[1:3] == ["rho", "0.2311"]
     assert (half.split()[-1], fault) == ("violated", "  fault: noise used twice")
-    assert (absent.split()[-2:], note) == (["cannot", "tell"], "  note: no neighbours")
+    assert (absent.split()[-2:], note) == (["-", "inconclusive"], "  note: no neighbours")
 
 
 def test_an_interruption_leaves_the_rows_that_are_done(monkeypatch, tmp_path):
