@@ -56,6 +56,7 @@ def look(learner, draw_user, rounds=3, **options):
     return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
+@pytest.mark.filterwarnings("error:Explicitly requested dtype")  # a replay that truncates float64
 @pytest.mark.parametrize(
     "name",
     [name for name, entry in registry.LEARNERS.items() if entry.proof != "none"],

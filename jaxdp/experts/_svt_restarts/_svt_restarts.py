@@ -316,7 +316,7 @@ def svt_restarts(
 
         def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one query, the largest excess over all windows
             largest = memory.largest(private.windows, regrets, allowed, of_window, ending, time, begin)
-            query = windows_of.as_sum(largest * fixed_point.UNITS, round_.dtype) if is_open() else largest
+            query = windows_of.ranges_as_sum(largest, round_.dtype) if is_open() else largest
             above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
             return private.monitor.halted | above, above
 

@@ -269,3 +269,9 @@ def as_sum(query: jax.Array, dtype: jnp.dtype) -> Sum:
     clipped = jnp.clip(query, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))
+
+
+@in_64_bits
+def ranges_as_sum(query: jax.Array, dtype: jnp.dtype) -> Sum:
+    """Converts a query that `_in_ranges` divided by `UNITS` to a sum, exactly."""
+    return as_sum(query * UNITS, dtype)
