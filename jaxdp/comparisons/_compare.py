@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,8 +22,8 @@ from jaxdp.validation import check_choice, check_count, check_horizon, did_you_m
 
 METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is the first of these that the runs have
 SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
-TILE = 256  # with fewer lanes than this on a CPU, the tile is made smaller
-SMALLEST_TILE = 16  # the smaller tile is a multiple of this number of lanes
+TILE = 256  # largest number of lanes in a tile on a CPU
+SMALLEST_TILE = 16  # a tile is a multiple of this number of lanes
 Contestant = Any  # a learner or an estimator, a factory, or a pair (learner, estimator or factory; dict of values)
 
 
@@ -325,10 +326,13 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Returns the scheduling options; reduces the tile size on a CPU if the lanes do not fill the default tile."""
-    if "tile_size" in scheduling or jax.default_backend() != "cpu" or lanes >= TILE:
+    """Returns the scheduling options; on a CPU with the tile size that leaves few lanes of the last tile unused."""
+    store = scheduling.get("store")
+    is_stored = store is not None and Path(str(store)).exists() and not scheduling.get("overwrite")
+    if "tile_size" in scheduling or is_stored or jax.default_backend() != "cpu":
         return dict(scheduling)
-    return {**scheduling, "tile_size": -(-lanes // SMALLEST_TILE) * SMALLEST_TILE}
+    fewest_lanes = -(-lanes // -(-lanes // TILE))
+    return {**scheduling, "tile_size": -(-fewest_lanes // SMALLEST_TILE) * SMALLEST_TILE}
 
 
 def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:

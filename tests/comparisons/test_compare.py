@@ -11,6 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp import bandits
+from jaxdp.comparisons._compare import _with_tile
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 
 WORLD = bandits.bernoulli_bandit([0.2, 0.8, 0.5])
@@ -193,3 +194,17 @@ def test_a_learner_of_two_points_gets_the_dimension_of_the_world():
     world = bandits.convex.quadratic_losses(dim=3, feedback="difference")
     result = jaxdp.compare({"two": bandits.convex.two_point}, world, epsilon=1.0, horizon=50, num_seeds=5, key=KEY)
     assert np.isfinite(result.values()).all()
+
+
+def test_a_stored_comparison_grows(tmp_path):
+    """More seeds would fill a larger tile, but the store keeps its own."""
+    values = {**SMALL, "horizon": 20, "store": tmp_path / "store"}
+    small = jaxdp.compare({"UCB": bandits.ucb}, WORLD, **values)
+    large = jaxdp.compare({"UCB": bandits.ucb}, WORLD, **{**values, "num_seeds": 20}, grow=True)
+    np.testing.assert_array_equal(large.values().isel(seed=slice(8)).values, small.values().values)
+
+
+@pytest.mark.parametrize(("lanes", "tile"), [(5, 16), (256, 256), (257, 144), (400, 208), (5000, 256)])
+def test_a_tile_leaves_few_lanes_unused(lanes, tile):
+    assert _with_tile({}, lanes) == {"tile_size": tile}
+    assert _with_tile({"tile_size": 7}, lanes) == {"tile_size": 7}
