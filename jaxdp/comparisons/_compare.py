@@ -4,7 +4,6 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ from jaxdp.persons import UNITS, with_unit
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
 from jaxdp.simulation.run.checkpoints import LogSpaced
 from jaxdp.simulation.run.values import parameters, select_values
+from jaxdp.simulation.sweeps.tiles import keeps_tile
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
 METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is the first of these that the runs have
@@ -327,9 +327,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
     """Returns the scheduling options; on a CPU with the tile size that leaves few lanes of the last tile unused."""
-    store = scheduling.get("store")
-    is_stored = store is not None and Path(str(store)).exists() and not scheduling.get("overwrite")
-    if "tile_size" in scheduling or is_stored or jax.default_backend() != "cpu":
+    if "tile_size" in scheduling or keeps_tile(scheduling) or jax.default_backend() != "cpu":
         return dict(scheduling)
     fewest_lanes = -(-lanes // -(-lanes // TILE))
     return {**scheduling, "tile_size": -(-fewest_lanes // SMALLEST_TILE) * SMALLEST_TILE}

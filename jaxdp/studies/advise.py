@@ -240,7 +240,7 @@ def advise(
             static_axes={"learner": list(algorithms), **({} if setting.value else {"instance": instances})},
             num_seeds=num_seeds,
             key=key,
-            tile_size=cpu_tile(min(lanes, setting.tile)),
+            tile_size=cpu_tile(min(lanes, setting.tile), scheduling),
             **scheduling,
         )
     results = results.rename({setting.value: "instance"}) if setting.value else results

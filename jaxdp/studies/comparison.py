@@ -66,7 +66,7 @@ def compare(
         static_axes=static_axes,
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(tile),
+        tile_size=cpu_tile(tile, scheduling),
         **scheduling,
     ).squeeze(list(fixed))
     dims = (*(order or static_axes), "epsilon", "round", "seed")

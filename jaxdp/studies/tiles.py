@@ -1,11 +1,16 @@
 """Tile sizes of studies."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import jax
 
+from jaxdp.simulation.sweeps.tiles import keeps_tile
 
-def cpu_tile(lanes: int) -> int | None:
-    """Returns the tile size `lanes`, which fits a CPU's caches; None if JAX's default device is not a CPU.
 
-    With None, the sweep chooses the tile size.
+def cpu_tile(lanes: int, scheduling: Mapping[str, Any]) -> int | None:
+    """Returns the tile size `lanes`, which fits a CPU's caches; None if the sweep chooses the tile size.
+
+    The sweep does if JAX's default device is not a CPU, or if the options in `scheduling` name an existing store.
     """
-    return lanes if jax.default_backend() == "cpu" else None
+    return None if keeps_tile(scheduling) or jax.default_backend() != "cpu" else lanes

@@ -107,7 +107,7 @@ def tracking_separation(
         static_axes={"learner": names, "adversary": list(PAIR), "horizon": list(horizon)},
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(TILE_SIZE),
+        tile_size=cpu_tile(TILE_SIZE, scheduling),
         **scheduling,
     )
     claims = [claim_of(LEARNERS[name](*settings[0][1:]), delta) for name in names]

@@ -1,7 +1,8 @@
 """Computes the default number of lanes in a tile, and estimates a tile's memory and time."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from jaxdp.numerics.equations import equations
@@ -31,6 +32,12 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
         return ON_CPU
     all_lanes = min(-(-num_lanes // MULTIPLE) * MULTIPLE, MOST)
     return min(all_lanes, whole_tile(MOST_BYTES // max(lane_bytes(), 1)))
+
+
+def keeps_tile(options: Mapping[str, Any]) -> bool:
+    """Returns whether the options of `sweep` name an existing store, which keeps its tile size."""
+    store = options.get("store")
+    return store is not None and Path(str(store)).exists() and not options.get("overwrite")
 
 
 def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
