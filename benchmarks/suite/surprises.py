@@ -1,6 +1,6 @@
-"""Measures the causes of two surprising results of the benchmark: `python benchmarks/suite/surprises.py`.
+"""Measures the causes of three surprising results of the benchmark: `python benchmarks/suite/surprises.py`.
 
-Half a minute of a processor. The page "Benchmark my learner" has the numbers.
+One minute of a processor. The page "Benchmark my learner" has the numbers.
 """
 
 import math
@@ -11,12 +11,14 @@ import numpy as np
 import jaxdp
 from jaxdp.bandits.contextual import greedy_sgd, linear_ucb
 from jaxdp.core import Learner
+from jaxdp.experts import svt_lazy
 from jaxdp.preferences import baseball1987
 from jaxdp.suite import INSTANCES
 
 ROUNDS, SEEDS = 20_000, 40  # of contextual.linear
 DRAWS = 20_000  # private copies of the baseball season
 EPSILON = 1.0
+EXPERTS = 16  # of experts.stochastic
 
 
 def regret(learner: Learner, **values: float) -> str:
@@ -26,6 +28,18 @@ def regret(learner: Learner, **values: float) -> str:
     runs = jax.jit(jax.vmap(run, in_axes=(0, None)))
     regrets = np.asarray(runs(keys, run.params(epsilon=EPSILON, **values))["pseudo_regret"])[:, -1]
     return f"{regrets.mean():.0f} +- {1.96 * regrets.std(ddof=1) / math.sqrt(SEEDS):.0f}"
+
+
+def score_of_svt_lazy(**values: float) -> str:
+    """Returns the mean score of `svt_lazy` in experts.stochastic, with the half width of its 95% interval."""
+    instance = INSTANCES["experts.stochastic"]
+    horizon = instance.horizon(quick=False)
+    learner = svt_lazy(num_experts=EXPERTS, horizon=horizon)
+    run = jaxdp.simulator(learner, instance.make(), horizon, checkpoints=[horizon])
+    axes = {name: [value] for name, value in values.items()}
+    results = jaxdp.sweep(run, axes=axes, num_seeds=SEEDS, key=jax.random.key(72), tile_size=SEEDS)
+    scores = results[instance.metric].values.ravel() / instance.uniform(quick=False)
+    return f"{scores.mean():.4f} +- {1.96 * scores.std(ddof=1) / math.sqrt(SEEDS):.4f}"
 
 
 def share_without_estimate(epsilon: float, rng: np.random.Generator) -> float:
@@ -57,6 +71,9 @@ def main() -> None:
             text = regret(learner, confidence_multiplier=multiplier, **values)
             print(f"contextual.linear, linear_ucb, {report} reports, {multiplier:g} of the bonus: {text}")
     print(f"contextual.linear, greedy_sgd: {regret(greedy_sgd(num_arms=10, dim=5))}")
+    for values in ({"epsilon": 10.0}, {"epsilon": math.inf}, {"epsilon": math.inf, "threshold": 26.9}):
+        text = ", ".join(f"{name} {value:g}" for name, value in values.items())
+        print(f"experts.stochastic, svt_lazy, {text}: {score_of_svt_lazy(**values)}")
 
 
 if __name__ == "__main__":

@@ -35,8 +35,10 @@ FOLDER = "measured"  # of the pictures, beside the generated pages
 NOT_YET = "not measured yet"
 APART = (choices, stopping)  # modules that measure what plays no instance of the benchmark
 NOT_PLAYED = {  # learners that the benchmark refuses, and why
+    "explore_then_commit_bounded": "the benchmark chooses the rewards, and plays it as explore_then_commit",
     "fkm_box": "its domain is a box, and every convex instance has a ball",
     "mirror_descent_paper": "its claim at epsilon is the number of experts times epsilon",
+    "thompson_central_bounded": "the benchmark chooses the rewards, and plays it as thompson_central",
 }
 
 
@@ -211,7 +213,7 @@ def _with_links(text: str, pages: Mapping[str, str]) -> str:
     def link(row: re.Match[str]) -> str:
         return f"| [{row[1]}](algorithm/{pages[row[1]]}.rst){row[2]} |" if row[1] in pages else row[0]
 
-    return re.sub(r"^\| (\w+)((?: \(person\))?) \|", link, text, flags=re.MULTILINE)
+    return re.sub(r"^\| (\w+)((?: \((?:person|refuted)\))*) \|", link, text, flags=re.MULTILINE)
 
 
 def _table_of(name: str, page: frozenset[str], unit: str) -> list[str]:

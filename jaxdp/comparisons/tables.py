@@ -42,10 +42,10 @@ class Cell(NamedTuple):
         return (self.high - self.low) / 2
 
     def text(self, sign: str = "+-") -> str:
-        """Formats the mean and the half width, which gets two significant digits; "-" if the mean is not finite."""
+        """Formats the mean and the half width, which gets two significant digits; "-" if the mean is NaN."""
         half = self.half_width
         if not math.isfinite(self.mean):
-            return "-"
+            return "-" if math.isnan(self.mean) else format_budget(self.mean)
         if not math.isfinite(half):
             return f"{self.mean:,.4g} {sign} {half:g}"
         if half <= 1e-12 * abs(self.mean):  # values are equal, except for rounding
@@ -163,7 +163,7 @@ def as_latex(contents: Contents) -> str:
 
 
 def _latex_cell(cell: Cell) -> str:
-    number = cell.text(r"\pm").replace(",", "{,}")
+    number = cell.text(r"\pm").replace(",", "{,}").translate({ord("∞"): r"\infty"})
     if number == "-":
         return "--"
     return rf"$\mathbf{{{number}}}$" if cell.not_worse else f"${number}$"

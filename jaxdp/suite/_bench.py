@@ -1,9 +1,11 @@
 """Plays the suite with one learner or estimator, and stores every seed's value in one JSON file."""
 
 import ast
+import contextlib
 import hashlib
 import importlib
 import inspect
+import itertools
 import json
 import math
 import os
@@ -22,6 +24,7 @@ import jax
 from jaxdp.comparisons import compare
 from jaxdp.comparisons._compare import make_learner_for, sizes_of
 from jaxdp.core import Estimator, Learner, Problem, default_float
+from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
 from jaxdp.simulation.sweeps._claims import claim_columns
@@ -66,6 +69,16 @@ def resolve(name: str) -> tuple[Any, dict[str, Any]]:
     return factory, {}
 
 
+def _played_as(name: str) -> str:
+    """Returns an earlier entry of the registry that the benchmark plays in the same way; empty if there is none."""
+    if name not in LEARNERS:
+        return ""
+    program = resolve(name)
+    return next(
+        (other for other in itertools.takewhile(lambda other: other != name, LEARNERS) if resolve(other) == program), ""
+    )
+
+
 def file_name(name: str, unit: str) -> str:
     """Returns the name of a learner's file of results."""
     return f"{name.replace(':', '.')}{'.person' if unit == 'person' else ''}.json"
@@ -103,13 +116,18 @@ def bench(
 
     Raises:
         ValueError: if the file has results of another learner, protocol or version; if `tuned` has epsilon or delta; if
-            no instance fits the learner.
+            no instance fits the learner; if `proof` is not a link; if the registry has another name for the learner
+            with the rewards of each instance.
     """
     for fixed in ("epsilon", "delta"):
         if fixed in tuned:
             raise ValueError(f"value must not be {fixed}, which the protocol fixes, got {fixed}={tuned[fixed]!r}")
     check_choice("unit", unit, v1.UNITS)
+    if proof and not proof.startswith(("https://", "http://")):
+        raise ValueError(f"proof must be a link that begins with https:// or http://, got {proof!r}")
     factory, variant = resolve(name)
+    if same := _played_as(name):
+        raise ValueError(f"learner must be {same}: the benchmark chooses the rewards, so {name} would play the same")
     head = {
         "suite": "v1",
         "suite_hash": v1.suite_hash(),
@@ -219,9 +237,8 @@ def _check_claims(name: str, rows: Sequence[Mapping[Any, Any]]) -> None:
     """Raises ValueError for a DP claim weaker than its epsilon and delta, or for claims that one table cannot rank."""
     rows = [row for row in rows if math.isfinite(row["epsilon"])]
     for row in rows:
-        epsilon, is_weak = row["epsilon"], row["claimed_delta"] > v1.DELTA * (1 + 1e-6)
-        is_weak |= row["claimed_epsilon"] > epsilon * (1 + 1e-6)
-        if row["kind"] in ("pure", "approximate") and is_weak:
+        epsilon, (claimed_epsilon, claimed_delta) = row["epsilon"], _epsilon_and_delta(row)
+        if claimed_delta > v1.DELTA * (1 + 1e-6) or claimed_epsilon > epsilon * (1 + 1e-6):
             raise ValueError(
                 f"{name} must claim ({epsilon:g}, {v1.DELTA:g})-DP or more privacy at epsilon = {epsilon:g}, "
                 f"got {row['claim']}"
@@ -229,6 +246,15 @@ def _check_claims(name: str, rows: Sequence[Mapping[Any, Any]]) -> None:
     sorts = list(dict.fromkeys((row["kind"], row["trust_model"], row["privacy_unit"]) for row in rows))
     if len(sorts) > 1:
         raise ValueError(f"{name} must claim the same kind of privacy at every finite epsilon, got {sorts}")
+
+
+def _epsilon_and_delta(row: Mapping[Any, Any]) -> tuple[float, float]:
+    """Returns the epsilon and delta that a claim states or, at the protocol's delta, implies; zeros for no claim."""
+    if row["kind"] == "zcdp":
+        return zcdp_epsilon(row["claimed_rho"], v1.DELTA), v1.DELTA
+    if row["kind"] == "gaussian":
+        return gaussian_epsilon(v1.DELTA, 1 / row["claimed_mu"]), v1.DELTA
+    return (0.0, 0.0) if row["kind"] == "none" else (row["claimed_epsilon"], row["claimed_delta"])
 
 
 def _contestant(
@@ -336,7 +362,9 @@ def _write(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def code_hash(name: str) -> str:
-    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source file.
+    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source files.
+
+    These are the file that defines the learner's factory and, for "module:attribute", the file of the module.
 
     Args:
         name: as for `resolve`.
@@ -346,8 +374,11 @@ def code_hash(name: str) -> str:
     """
     factory, _ = resolve(name)
     module = name.partition(":")[0]
-    file = sys.modules[module].__file__ if ":" in name else inspect.getsourcefile(inspect.unwrap(factory))
-    return hashlib.sha256(_without_comments(Path(file).read_bytes())).hexdigest()[:16] if file else ""
+    files = [sys.modules[module].__file__] if ":" in name else []
+    with contextlib.suppress(TypeError):  # an instance of a class has no source file
+        files.append(inspect.getsourcefile(inspect.unwrap(factory)))
+    programs = [_without_comments(Path(file).read_bytes()) for file in dict.fromkeys(files) if file]
+    return hashlib.sha256(b"\n".join(programs)).hexdigest()[:16] if programs else ""
 
 
 def _without_comments(source: bytes) -> bytes:

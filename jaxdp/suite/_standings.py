@@ -1,7 +1,10 @@
 """Standings: one table for each family, trust model, privacy unit and kind of claim."""
 
+import csv
+import io
 import json
 import math
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from jaxdp.comparisons.tables import Cell, Contents
 from jaxdp.plotting.style import grey_style, style
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.stats import mean_interval
-from jaxdp.suite import v1
+from jaxdp.suite import _attack, v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
 LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in geometric means
@@ -36,10 +39,12 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     for path in sorted(folder.glob("*.json")):
         try:
             record = json.loads(path.read_text())
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"standings must be a folder of results, got {path}, which is not JSON") from error
         if not isinstance(record, dict) or record.get("suite_hash") != v1.suite_hash():
             raise ValueError(f"standings must be a folder of results of this version of the suite, got {path}")
+        if missing := _missing(record):
+            raise ValueError(f"standings must be a folder of complete results, got {path} without {missing}")
         first = next(iter(records.values()), record)
         if record["protocol"] != first["protocol"]:
             raise ValueError(
@@ -60,24 +65,65 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     return records
 
 
+def _missing(record: Mapping[str, Any]) -> str:
+    """Returns the name of an entry that a record of results must have and lacks; empty if it is complete."""
+    for name in ("protocol", "unit", "learner", "tuned", "proof", "attack", "instances"):
+        if name not in record:
+            return name
+    played = {name: part for name, part in record["instances"].items() if "skipped" not in part}
+    for name, part in played.items():
+        epsilons = part.get("values", {})
+        if missing := [f"{epsilon:g}" for epsilon in v1.EPSILONS if f"{epsilon:g}" not in epsilons]:
+            return f"values of {name} at epsilon {missing[0]}"
+        if "1" not in part.get("claims", {}):
+            return f"a claim of {name} at epsilon 1"
+    return "" if played else "an instance that was played"
+
+
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
     """Formats all standings: no table mixes trust models, privacy units or kinds of claim.
 
-    In Markdown, which breaks wide tables, each instance has a table of its own.
+    In Markdown, which breaks wide tables, each instance has a table of its own. CSV has one table of all scores.
     """
+    if format == "csv":
+        return _as_csv(records)
     texts = []
     for group, scores in score_tables(records).items():
-        if format != "markdown":
-            texts.append(tables.FORMATS[format](_contents(scores, group)))
-            continue
-        parts = _by_instance(_contents(scores, group), scores.sizes["epsilon"])
-        captions = [*[""] * (len(parts) - 1), parts[-1].caption]
-        table = "\n\n".join(
-            tables.as_markdown(part._replace(caption=text)).rstrip() for part, text in zip(parts, captions, strict=True)
-        )
-        title = f"## {group[0]}: {group[1]} model, {group[2]}, {'no' if group[3] == 'none' else group[3]} claims"
-        texts.append(f"{title}\n\n{_summary(scores, records, group)}\n\n{table}")
+        title = f"{group[0]}: {group[1]} model, {group[2]}, {'no' if group[3] == 'none' else group[3]} claims"
+        contents, (rows, note) = _contents(scores, records, group), _summary(scores, records, group)
+        if format == "latex":
+            escaped = [[cell.translate(tables.LATEX) for cell in row] for row in rows]
+            texts.append(tables.latex_table(escaped, f"{title}. {note}"))
+            texts.append(tables.as_latex(contents._replace(caption=f"{title}. {contents.caption}")))
+        elif format == "text":
+            lines = [line.rstrip() for line in tables.align(rows)]
+            texts += [title, "\n".join([*lines, "", *textwrap.wrap(note, tables.WIDTH)]), tables.as_text(contents)]
+        else:
+            parts = _by_instance(contents, scores.sizes["epsilon"])
+            captions = [*[""] * (len(parts) - 1), contents.caption]
+            texts += [f"## {title}", tables.markdown_table(rows, len(rows[0])), note]
+            texts += [
+                tables.as_markdown(part._replace(caption=caption)).rstrip()
+                for part, caption in zip(parts, captions, strict=True)
+            ]
     return "\n\n".join(texts)
+
+
+def _as_csv(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Formats all scores as one table in CSV, with a row for each learner, instance and epsilon."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    heads = ["family", "trust_model", "privacy_unit", "kind", "learner", "instance", "epsilon", "mean", "low", "high"]
+    writer.writerow([*heads, "not_worse", "privacy", "proof"])
+    for group, scores in score_tables(records).items():
+        contents = _contents(scores, records, group)
+        for name, cells in zip(scores.learner.values.tolist(), contents.rows.values(), strict=True):
+            ends = (_privacy(records[name], group[0]), _proof(records[name]))
+            for column, cell in zip(contents.columns, cells, strict=True):
+                if not math.isnan(cell.mean):  # NaN: the instance was not played
+                    numbers = map(repr, map(float, (cell.mean, cell.low, cell.high)))
+                    writer.writerow([*group, name, *column.values(), *numbers, int(cell.not_worse), *ends])
+    return file.getvalue().rstrip("\n")
 
 
 def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
@@ -103,7 +149,7 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
         means = means.mean("instance").transpose("learner", "epsilon")
         for index, name in enumerate(means.sortby(means.mean("epsilon"))["learner"].values.tolist()):
             look = style(index, ax) if index < MOST_CURVES else grey_style()
-            label = name if index < MOST_CURVES else "_others"  # Matplotlib leaves names with _ out of the legend
+            label = _display_name(name, records, group) if index < MOST_CURVES else "_others"  # not in the legend
             ax.plot(positions, means.sel(learner=name), label=label, **look)
         ax.set_xticks(positions, [tables.format_budget(epsilon) for epsilon in v1.EPSILONS])
         ax.set(
@@ -199,8 +245,29 @@ def _without_nan(values: Any) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def _contents(scores: xr.DataArray, group: Group) -> Contents:
-    marks, interval = not_worse(scores, "learner"), mean_interval(scores)
+def _is_refuted(record: Mapping[str, Any], family: str) -> bool:
+    """Returns whether an attack refuted a learner's claim in a family."""
+    return any(attack.get("refuted", False) for name, attack in record["attack"].items() if _family(name) == family)
+
+
+def _family(instance: str) -> str:
+    return instance.partition(".")[0]
+
+
+def _display_name(name: str, records: Mapping[str, Mapping[str, Any]], group: Group) -> str:
+    """Returns a learner's name in a table or legend; Matplotlib would leave out a label that begins with _."""
+    note = " (refuted)" if _is_refuted(records[name], group[0]) else ""
+    return (" " if name.startswith("_") else "") + name + note
+
+
+def _contents(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group) -> Contents:
+    names = scores.learner.values.tolist()
+    # Learners with refuted claims are not marked, and take no mark from others.
+    ranked = [name for name in names if not _is_refuted(records[name], group[0])]
+    marks = xr.zeros_like(scores.isel(seed=0, drop=True), dtype=bool)
+    if ranked:
+        marks.loc[{"learner": ranked}] = not_worse(scores.sel(learner=ranked), "learner").transpose(*marks.dims)
+    interval = mean_interval(scores)
     columns = [
         {"instance": name.partition(".")[2], "epsilon": epsilon}
         for name in scores.instance.values.tolist()
@@ -209,12 +276,14 @@ def _contents(scores: xr.DataArray, group: Group) -> Contents:
     parts = [interval[part].transpose("learner", "instance", "epsilon").values for part in ("mean", "low", "high")]
     parts.append(marks.transpose("learner", "instance", "epsilon").values)
     flat = [part.reshape(scores.sizes["learner"], -1).tolist() for part in parts]
-    rows = {str(name): list(map(Cell, *cells)) for name, *cells in zip(scores.learner.values, *flat, strict=True)}
+    display_names = [_display_name(name, records, group) for name in names]
+    rows = {name: list(map(Cell, *cells)) for name, *cells in zip(display_names, *flat, strict=True)}
     caption = (
         f"Score: regret (or error) divided by uniform play's; mean over {scores.sizes['seed']} seeds, with the half "
         f"width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
         "larger, by paired differences corrected for all pairs of the column."
     )
+    caption += "" if len(ranked) == len(names) else " Learners with refuted claims are not marked."
     caption += "" if group[3] == "none" else f" Claims are for {group[2]}."
     trust, units = dict.fromkeys(rows, group[1]), dict.fromkeys(rows, [group[2]] * len(columns))
     return Contents(columns, rows, trust, units, (), caption, "score")
@@ -252,8 +321,10 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
     return texts
 
 
-def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group) -> str:
-    """Formats the summary of a table, as Markdown: a row for each learner."""
+def _summary(
+    scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group
+) -> tuple[list[list[str]], str]:
+    """Returns the summary of a table, which has a row of texts for each learner, and the note below it."""
     heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
     rows = [heads]
     means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[group[0]]
@@ -262,12 +333,12 @@ def _summary(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gro
         played = int(row.isel(epsilon=0).notnull().sum())
         record = records[name]
         ends = [_privacy(record, group[0]), _proof(record)]
-        rows.append([name, f"{played} of {total}", *geometric_means(row, least), *ends])
+        rows.append([_display_name(name, records, group), f"{played} of {total}", *geometric_means(row, least), *ends])
     note = (
         "Geometric mean of the scores, and its least and largest value if one instance is left out; scores below "
         f"{least:g} count as {least:g}. Rows that played different instances cannot be compared."
     )
-    return f"{tables.markdown_table(rows, len(heads))}\n\n{note}"
+    return rows, note
 
 
 def _proof(record: Mapping[str, Any]) -> str:
@@ -279,7 +350,8 @@ def _proof(record: Mapping[str, Any]) -> str:
 def _privacy(record: Mapping[str, Any], family: str) -> str:
     """Formats the result of the attack on a learner in a family. No result proves that the learner is private."""
     for name, attack in record["attack"].items():
-        if name.startswith(f"{family}.") and "bound" in attack:
+        if _family(name) == family and "bound" in attack:
             bound = f"{attack['currency']} >= {attack['bound']:.2g} of {attack['claimed']:.3g}"
             return f"refuted: {bound}" if attack["refuted"] else f"not refuted: {bound}"
-    return "not attacked"
+    is_planned = _attack.TARGETS.get(family) in {*record["instances"]} - {*record["attack"]}
+    return "not attacked yet" if is_planned else "not attacked"

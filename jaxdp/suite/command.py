@@ -97,7 +97,8 @@ def bench_all(
         **options: quick, verify and proof of `bench`.
 
     Returns:
-        The names of learners that could not play. If there is only one learner, its error is raised instead.
+        The names of learners that could not play or raised an error. If there is only one learner, its
+        error is raised instead.
 
     Raises:
         ValueError: if there is no learner, or an argument is out of its range.
@@ -125,6 +126,11 @@ def bench_all(
                 raise
             failures.append(name)
             report(f"  {error}")
+        except Exception as error:  # a fault of one learner's code does not end the others' play
+            if len(learners) == 1:
+                raise
+            failures.append(name)
+            report(f"  {name} raised {type(error).__name__}: {error}")
     return failures
 
 

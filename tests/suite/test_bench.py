@@ -1,16 +1,12 @@
 """Results of the benchmark: files that resume, standings, and an attack at the suite's own horizon."""
 
-import collections
-import copy
 import json
 import textwrap
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import randomized_response
@@ -48,13 +44,15 @@ def own_module(tmp_path, monkeypatch):
 
 def test_an_own_learner_is_played_resumed_and_compared(own_module):
     path, lines = own_module / "coin.json", []
-    record = _bench.bench("my_bandits:coin", path, quick=True, family="arms", proof="a link", report=lines.append)
+    record = _bench.bench(
+        "my_bandits:coin", path, quick=True, family="arms", proof="https://example.org", report=lines.append
+    )
     assert json.loads(path.read_text()) == json.loads(json.dumps(record))
     played = record["instances"]["arms.easy"]
     assert [len(played["values"][epsilon]) for epsilon in ("0.1", "1", "10", "inf")] == [v1.QUICK_SEEDS] * 4
     assert played["claims"]["0.1"]["claim"].startswith("0.1-DP, local")
     assert "feedback must be" in record["instances"]["arms.bounded"]["skipped"]
-    assert record["proof"] == "a link"
+    assert record["proof"] == "https://example.org"
     assert record["attack"]["arms.easy"]["refuted"] is False
     del record["instances"]["arms.many"], record["attack"]["arms.easy"]
     record["instances"]["arms.easy"]["values"]["1"][0] = 5.0
@@ -152,152 +150,6 @@ def test_a_learner_that_is_private_below_1000_rounds_only_is_flagged():
     assert not short["refuted"], "only the suite's horizon shows the leak"
 
 
-def records(**scores):
-    """Returns results with these values of every seed, as a multiple of uniform play, in two instances."""
-    made = {}
-    for name, (trust, values) in scores.items():
-        claim = {"claim": "", "kind": "pure", "trust_model": trust, "privacy_unit": "one reward"}
-        instances = {
-            instance: {
-                "values": {
-                    e: [v * INSTANCES[instance].uniform(True) for v in values] for e in ("0.1", "1", "10", "inf")
-                },
-                "claims": {"1": claim},
-            }
-            for instance in ("arms.easy", "arms.hard")
-        }
-        made[name] = {
-            "learner": name,
-            "unit": "round",
-            "tuned": {},
-            "protocol": "quick",
-            "proof": "",
-            "instances": instances,
-            "attack": {},
-            "suite_hash": v1.suite_hash(),
-        }
-    return made
-
-
-def test_standings_rank_within_a_trust_model_only():
-    noise = np.linspace(-0.01, 0.01, 10)
-    made = records(good=("local", 0.2 + noise), bad=("local", 0.9 + noise), ucb_central=("central", 0.1 + noise))
-    made["good"]["attack"] = {"arms.easy": {"currency": "epsilon", "bound": 0.93, "claimed": 1.0, "refuted": False}}
-    made["bad"]["attack"] = {"arms.easy": {"currency": "epsilon", "bound": 3.0, "claimed": 1.0, "refuted": True}}
-    made["bad"]["proof"] = "https://example.org"
-    text = _standings.standings(made)
-    assert text.count("## arms:") == 2
-    local = text[text.index("local model") :]
-    assert "not refuted: epsilon >= 0.93 of 1 | none |" in local
-    assert "refuted: epsilon >= 3 of 1 | https://example.org |" in local
-    assert "not attacked | proved |" in text[: text.index("local model")]
-    rows = collections.defaultdict(str)
-    for line in local.splitlines():
-        if "±" in line:
-            rows[line.split(" | ")[0].strip("| ")] += line
-    assert rows["good"].count("**") == 16
-    assert "**" not in rows["bad"]
-    assert "private" not in text.replace("privacy", "")
-
-
-def test_standings_have_a_table_for_each_unit():
-    made = records(one=("local", [0.5] * 10))
-    person = copy.deepcopy(made["one"]) | {"unit": "person"}
-    for played in person["instances"].values():
-        played["claims"]["1"]["privacy_unit"] = "one person"
-    assert _standings._label(person) == "one (person)"
-    text = _standings.standings({**made, _standings._label(person): person})
-    rounds, people = text.index("one reward, pure claims"), text.index("one person of 20 visits, pure claims")
-    assert "| one | 2 of 2 |" in text[rounds:]
-    assert "| one (person) | 2 of 2 |" in text[people:rounds]
-    assert "Claims are for one person of 20 visits." in text[people:rounds]
-    figure = _standings.draw_standings({**made, _standings._label(person): person})
-    assert [ax.get_title() for ax in figure.axes] == [
-        "arms, local, pure,\none person of 20 visits",
-        "arms, local, pure,\none reward",
-    ]
-
-
-def test_a_claim_for_a_round_that_names_a_person_is_in_no_table_of_a_person():
-    made = records(person=("local", [0.5] * 10), round=("local", [0.1] * 10))
-    made["person"]["unit"] = "person"
-    for name, text in (("person", "one person"), ("round", f"one person of {v1.VISITS} visits")):
-        for played in made[name]["instances"].values():
-            played["claims"]["1"] = played["claims"]["1"] | {"privacy_unit": text}
-    tables = {group[2]: scores.learner.values.tolist() for group, scores in _standings.score_tables(made).items()}
-    assert tables == {
-        "one person of 20 visits": ["person"],
-        "one person of 20 visits, played per round": ["round"],
-    }
-
-
-def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
-    made = records(good=("local", [0.1] * 10), half=("local", [0.9] * 10), other=("central", [0.01] * 10))
-    del made["half"]["instances"]["arms.hard"]
-    figure = _standings.draw_standings(made)
-    panels = [ax for ax in figure.axes if ax.get_visible()]
-    assert [ax.get_title() for ax in panels] == ["arms, central, pure,\none reward", "arms, local, pure,\none reward"]
-    heights = [{round(float(y), 6) for line in ax.lines for y in np.ravel(line.get_ydata())} - {0.0} for ax in panels]
-    assert heights == [{-2.0}, {-1.0}]
-    assert _standings.left_out(made) == ["half (1 of 2 instances of arms)"]
-    single = {"half": made["half"]}
-    assert _standings.left_out(single) == ["half (1 of 1 instances of arms)"]
-    del made["good"], made["other"]
-    with pytest.raises(ValueError, match="a learner that played all instances"):
-        _standings.draw_standings(made)
-
-
-def test_a_panel_of_learners_without_a_claim_says_so():
-    made = records(one=("local", [0.5] * 10))
-    for played in made["one"]["instances"].values():
-        played["claims"]["1"]["kind"] = "none"
-    assert _standings.draw_standings(made).axes[0].get_title() == "arms, local, no claim,\none reward"
-
-
-def test_geometric_means_show_what_one_instance_does():
-    scores = xr.DataArray([[0.1], [0.4], [0.4]], {"instance": list("abc"), "epsilon": [1.0]}, ("instance", "epsilon"))
-    assert _standings.geometric_means(scores, 0.01) == ["0.252 (0.2 to 0.4)"]
-    negative = xr.DataArray([[-1.0], [np.nan]], {"instance": list("ab"), "epsilon": [1.0]}, ("instance", "epsilon"))
-    assert _standings.geometric_means(negative, 0.01) == ["0.01 (0.01 to 0.01)"]
-
-
-def test_folders_that_mix_results_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="which has none"):
-        _standings.read_results(tmp_path)
-    made = records(one=("local", [0.5] * 10), two=("local", [0.5] * 10))
-    made["two"]["protocol"] = "full"
-    for name, record in made.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="standings must have one protocol, got quick and"):
-        _standings.read_results(tmp_path)
-    old = copy.deepcopy(made["one"]) | {"suite_hash": "0"}
-    (tmp_path / "two.json").write_text(json.dumps(old))
-    with pytest.raises(ValueError, match="of this version of the suite"):
-        _standings.read_results(tmp_path)
-
-
-@pytest.mark.parametrize(("instance", "epsilon"), [("arms.easy", "inf"), ("arms.hard", "1")])
-def test_results_with_several_numbers_of_seeds_are_refused(instance, epsilon, tmp_path):
-    (made,) = records(one=("local", [0.5] * 10)).values()
-    made["instances"][instance]["values"][epsilon].pop()
-    (tmp_path / "one.json").write_text(json.dumps(made))
-    with pytest.raises(ValueError, match=r"must have one number of seeds, got 10 and, in .*one.json for arms\..*, 9"):
-        _standings.read_results(tmp_path)
-
-
-@pytest.mark.parametrize("folder", ["full", "quick"])
-def test_committed_results_are_results_of_this_suite_with_or_without_late_instances(folder):
-    results = _standings.read_results(Path(__file__).parents[2] / "benchmarks" / "suite" / folder)
-    assert {record["unit"] for record in results.values()} <= {"round", "person"}
-    assert any("arms.easy" in record["instances"] for record in results.values())
-    without = {name: copy.deepcopy(record) for name, record in results.items() if "arms.easy" in record["instances"]}
-    for record in without.values():
-        record["instances"].pop("arms.late", None)
-    tables = _standings.score_tables(without)
-    assert not any("arms.late" in table["instance"] for table in tables.values())
-    assert any("arms.easy" in table["instance"] for table in tables.values())
-
-
 UNFAIR = """
 import jax
 import jax.numpy as jnp
@@ -321,6 +173,12 @@ def fixed(*, num_arms):
 
 def large_delta(*, num_arms):
     return with_claim(num_arms, lambda *, epsilon: Guarantee.approximate(epsilon, 1e-3, **CLAIM))
+
+def large_rho(*, num_arms):
+    return with_claim(num_arms, lambda *, epsilon: Guarantee.zcdp(50 * epsilon, **CLAIM))
+
+def large_mu(*, num_arms):
+    return with_claim(num_arms, lambda *, epsilon: Guarantee.gaussian(epsilon, **CLAIM))
 
 def partly(*, num_arms):
     return with_claim(
@@ -348,6 +206,8 @@ def test_learners_that_stop_early_or_claim_less_than_their_column_are_not_ranked
         "ten_times": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 1-DP",
         "fixed": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 5-DP",
         "large_delta": r"must claim \(0.1, 1e-06\)-DP or more privacy",
+        "large_rho": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 5-zCDP",
+        "large_mu": r"must claim \(0.1, 1e-06\)-DP or more privacy at epsilon = 0.1, got 0.1-GDP",
         "partly": "must claim the same kind of privacy at every finite epsilon",
     }.items():
         with monkeypatch.context() as patched:
@@ -359,8 +219,8 @@ def test_learners_that_stop_early_or_claim_less_than_their_column_are_not_ranked
             _bench.bench("unfair:small", own_module / "unfair.json", tuned={name: 1}, **options)
     small = _bench.bench("unfair:small", own_module / "small.json", **options)
     assert small["attack"]["arms.easy"]["claimed"] == 0.05, "a claim without epsilon is attacked as well"
-    again = _bench.bench("unfair:small", own_module / "small.json", proof="a link", **options)
-    assert again["proof"] == json.loads((own_module / "small.json").read_text())["proof"] == "a link"
+    again = _bench.bench("unfair:small", own_module / "small.json", proof="https://example.org", **options)
+    assert again["proof"] == json.loads((own_module / "small.json").read_text())["proof"] == "https://example.org"
 
 
 @pytest.mark.filterwarnings("ignore:NaN in pseudo_regret")
@@ -376,16 +236,29 @@ def test_a_regret_that_is_not_a_number_spoils_the_geometric_mean(own_module):
         _standings.draw_standings({"breaks": record})
 
 
-def test_results_with_another_claim_are_in_another_table():
-    made = records(one=("local", [0.5] * 10), two=("local", [0.4] * 10))
-    made["two"]["instances"]["arms.hard"]["claims"] = {
-        "1": made["two"]["instances"]["arms.hard"]["claims"]["1"] | {"kind": "approximate"}
-    }
-    text = _standings.standings(made)
-    pure, approximate = text[text.index("pure claims") :], text[: text.index("pure claims")]
-    assert "| two | 1 of 2 |" in pure
-    assert "| two | 1 of 1 |" in approximate
-    assert "| one |" not in approximate
+def test_a_fault_of_one_learner_does_not_end_the_others(own_module):
+    (own_module / "boom.py").write_text("from my_bandits import coin\n\ndef boom(*, num_arms):\n    return 1 // 0\n")
+    names, lines, options = ["boom:boom", "my_bandits:not_a_learner"], [], {"quick": True, "family": "arms"}
+    assert command.bench_all(names, own_module / "out", False, (), lines.append, **options) == names
+    assert any(line.startswith("  boom:boom raised ZeroDivisionError") for line in lines)
+    assert lines[-1].startswith("  learner must play some instance")
+    with pytest.raises(ZeroDivisionError):
+        command.bench_all(names[:1], own_module / "out", False, (), lines.append, **options)
+
+
+def test_the_hash_of_the_code_covers_the_file_that_defines_the_factory(own_module):
+    path = own_module / "hashed.py"
+    path.write_text("def coin():\n    return 0\n")
+    (own_module / "thin.py").write_text("from hashed import coin\n")
+    before = _bench.code_hash("thin:coin")
+    path.write_text("def coin():\n    return 1\n")
+    assert _bench.code_hash("thin:coin") != before
+
+
+def test_a_proof_is_a_link(own_module):
+    for proof in ("proved", "javascript:alert(1)"):
+        with pytest.raises(ValueError, match="proof must be a link that begins with https:// or http://"):
+            _bench.bench("my_bandits:coin", own_module / "coin.json", proof=proof)
 
 
 def test_options_of_the_command_that_do_not_belong_together_are_refused(tmp_path):
