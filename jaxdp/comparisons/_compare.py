@@ -103,6 +103,8 @@ def compare(
     for name in learners:
         if not isinstance(name, str):
             raise ValueError(f"learners must have strings as names, got {name!r}")
+        if name.startswith("_"):  # Matplotlib would leave out its entry in a legend
+            raise ValueError(f"learners must have names that do not begin with an underscore, got {name!r}")
     if (world is None) == (problem is None):
         raise ValueError(f"exactly one of world and problem must be given, got {'none' if world is None else 'both'}")
     for name, value, kind in (("world", world, Environment), ("problem", problem, Problem)):

@@ -210,7 +210,7 @@ def _play(
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* hears .* rounds")  # the protocol fixes the number of people
         comparison = compare(
-            {name: contestant},
+            {name.lstrip("_"): contestant},
             **problem,
             epsilon=list(v1.EPSILONS),
             num_seeds=v1.QUICK_SEEDS if quick else v1.SEEDS,
@@ -225,7 +225,7 @@ def _play(
         claim = table[table.epsilon == epsilon].iloc[0]
         parts = {key: str(claim[key]) for key in ("claim", "kind", "trust_model", "privacy_unit")}
         claims[f"{epsilon:g}"] = parts
-    scores = comparison.values().sel({comparison.along: name}).squeeze()  # a unit is an axis of one value
+    scores = comparison.values().sel({comparison.along: name.lstrip("_")}).squeeze()  # a unit is an axis of one value
     numbers = {
         f"{epsilon:g}": [float(f"{value:.7g}") for value in scores.sel(epsilon=epsilon).values.tolist()]
         for epsilon in v1.EPSILONS

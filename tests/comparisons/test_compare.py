@@ -166,6 +166,7 @@ ERRORS = {
         "learners": {"x": lambda: bandits.bernoulli_bandit([0.5, 0.5])}
     },
     r"learners must have strings as names, got 3": {"learners": {3: bandits.ucb}},
+    r"learners must have names that do not begin with an underscore, got '_x'": {"learners": {"_x": bandits.ucb}},
     r"learners\['x'\] must have arguments among .*, got means": {
         "learners": {"x": (bandits.ucb, {"means": [0.1, 0.2]})}
     },

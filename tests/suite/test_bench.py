@@ -255,6 +255,12 @@ def test_the_hash_of_the_code_covers_the_file_that_defines_the_factory(own_modul
     assert _bench.code_hash("thin:coin") != before
 
 
+def test_a_module_may_begin_with_an_underscore(own_module):
+    (own_module / "_own.py").write_text("from my_bandits import coin\n")
+    record = _bench.bench("_own:coin", own_module / "own.json", quick=True, family="arms", report=lambda line: None)
+    assert "values" in record["instances"]["arms.easy"]
+
+
 def test_a_proof_is_a_link(own_module):
     for proof in ("proved", "javascript:alert(1)"):
         with pytest.raises(ValueError, match="proof must be a link that begins with https:// or http://"):
