@@ -8,7 +8,7 @@ import jax
 from jaxdp.simulation.sweeps.tiles import keeps_tile
 
 
-def cpu_tile(lanes: int, scheduling: Mapping[str, Any]) -> int | None:
+def cpu_tile(lanes: int, scheduling: Mapping[str, Any] = {}) -> int | None:
     """Returns the tile size `lanes`, which fits a CPU's caches; None if the sweep chooses the tile size.
 
     The sweep does if JAX's default device is not a CPU, or if the options in `scheduling` name an existing store.
