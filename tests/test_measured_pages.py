@@ -30,7 +30,8 @@ from jaxdp.mechanisms import (  # noqa: E402
 )
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.suite import v1  # noqa: E402
-from jaxdp.suite._bench import _write, bench, code_hash  # noqa: E402
+from jaxdp.suite._bench import _write, bench  # noqa: E402
+from jaxdp.suite._programs import code_hash  # noqa: E402
 
 UNIFORM = v1.INSTANCES["arms.easy"].uniform(quick=False)
 

@@ -31,15 +31,17 @@ def regret(learner: Learner, **values: float) -> str:
 
 
 def score_of_svt_lazy(**values: float) -> str:
-    """Returns the mean score of `svt_lazy` in experts.stochastic, with the half width of its 95% interval."""
+    """Returns the mean score of `svt_lazy` in experts.stochastic with its 95% interval, and the draws in 100 rounds."""
     instance = INSTANCES["experts.stochastic"]
     horizon = instance.horizon(quick=False)
     learner = svt_lazy(num_experts=EXPERTS, horizon=horizon)
-    run = jaxdp.simulator(learner, instance.make(), horizon, checkpoints=[horizon])
+    draws = {"draws": lambda snapshot: snapshot.public.switches}
+    run = jaxdp.simulator(learner, instance.make(), horizon, checkpoints=[100, horizon], record=draws)
     axes = {name: [value] for name, value in values.items()}
     results = jaxdp.sweep(run, axes=axes, num_seeds=SEEDS, key=jax.random.key(72), tile_size=SEEDS)
-    scores = results[instance.metric].values.ravel() / instance.uniform(quick=False)
-    return f"{scores.mean():.4f} +- {1.96 * scores.std(ddof=1) / math.sqrt(SEEDS):.4f}"
+    scores = results[instance.metric].isel(round=-1).values.ravel() / instance.uniform(quick=False)
+    interval = f"{scores.mean():.4f} +- {1.96 * scores.std(ddof=1) / math.sqrt(SEEDS):.4f}"
+    return f"{interval}, {float(results.draws.isel(round=0).mean()):.1f} draws in 100 rounds"
 
 
 def share_without_estimate(epsilon: float, rng: np.random.Generator) -> float:

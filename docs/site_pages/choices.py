@@ -23,7 +23,7 @@ from jaxdp import estimation, plotting
 from jaxdp.comparisons.tables import Cell, format_budget
 from jaxdp.registry import ESTIMATORS
 from jaxdp.stats import mean_interval
-from jaxdp.suite._bench import code_hash
+from jaxdp.suite._programs import code_hash
 from jaxdp.suite.v1 import DELTA, EPSILONS
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "suite" / "choices.json"

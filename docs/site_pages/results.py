@@ -12,7 +12,7 @@ from jaxdp.comparisons.tables import Cell
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.stats import mean_interval
 from jaxdp.suite import v1
-from jaxdp.suite._bench import code_hash
+from jaxdp.suite._programs import code_hash
 from jaxdp.suite._standings import read_results
 
 Records = Mapping[str, Mapping[str, Any]]

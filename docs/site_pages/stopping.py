@@ -29,7 +29,7 @@ from jaxdp.registry import LEARNERS
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import mean_interval, share_interval
-from jaxdp.suite._bench import code_hash
+from jaxdp.suite._programs import code_hash
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "suite" / "stopping.json"
 FIXED = "noisy_argmax"  # plays a fixed number of rounds, so its errors are shown and not its rounds

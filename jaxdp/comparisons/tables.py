@@ -45,7 +45,7 @@ class Cell(NamedTuple):
         """Formats the mean and the half width, which gets two significant digits; "-" if the mean is NaN."""
         half = self.half_width
         if not math.isfinite(self.mean):
-            return "-" if math.isnan(self.mean) else format_budget(self.mean)
+            return "-" if math.isnan(self.mean) else "∞" if self.mean > 0 else "-∞"
         if not math.isfinite(half):
             return f"{self.mean:,.4g} {sign} {half:g}"
         if half <= 1e-12 * abs(self.mean):  # values are equal, except for rounding

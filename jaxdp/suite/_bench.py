@@ -1,17 +1,11 @@
 """Plays the suite with one learner or estimator, and stores every seed's value in one JSON file."""
 
-import ast
-import contextlib
-import hashlib
-import importlib
 import inspect
-import itertools
 import json
 import math
 import os
 import platform
 import re
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,54 +23,12 @@ from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation.run.values import parameters
 from jaxdp.simulation.sweeps._claims import claim_columns
 from jaxdp.suite import _attack, v1
+from jaxdp.suite._programs import FIXED, code_hash, earlier_entry, resolve
 from jaxdp.validation import check_choice
 
 LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
 MISSING = re.compile(r"TypeError: (\w+)\(\) missing \d+ required keyword-only arguments?: (.*)")
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
-# Required arguments that are the same for every learner, as functions of the number of rounds that are used.
-FIXED: Mapping[str, Callable[[int], int]] = {
-    "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of every number of arms
-    "num_rounds": lambda horizon: horizon // 10,
-    "num_switches": lambda horizon: 1,
-}
-
-
-def resolve(name: str) -> tuple[Any, dict[str, Any]]:
-    """Returns the factory of a learner or estimator, and the arguments that select its variant.
-
-    Args:
-        name: "module:attribute", with a module that may be in the current folder; or the name of a registered entry.
-
-    Raises:
-        ValueError: if there is no such module, attribute or entry.
-    """
-    entry = LEARNERS.get(name) or ESTIMATORS.get(name)
-    if entry is not None:
-        variant = {key: value for key, value in entry.variant.items() if key not in {*FIXED, "rewards"}}
-        return entry.factory, variant
-    module, colon, attribute = name.partition(":")
-    if not colon or not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(
-            f"learner must be module:name, or a name that `python -m jaxdp list --all` prints, got {name!r}"
-        )
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        factory = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"learner must be module:name that can be imported, got {name!r}: {error}") from error
-    return factory, {}
-
-
-def _played_as(name: str) -> str:
-    """Returns an earlier entry of the registry that the benchmark plays in the same way; empty if there is none."""
-    if name not in LEARNERS:
-        return ""
-    program = resolve(name)
-    return next(
-        (other for other in itertools.takewhile(lambda other: other != name, LEARNERS) if resolve(other) == program), ""
-    )
 
 
 def file_name(name: str, unit: str) -> str:
@@ -126,7 +78,7 @@ def bench(
     if proof and not proof.startswith(("https://", "http://")):
         raise ValueError(f"proof must be a link that begins with https:// or http://, got {proof!r}")
     factory, variant = resolve(name)
-    if same := _played_as(name):
+    if same := earlier_entry(name):
         raise ValueError(f"learner must be {same}: the benchmark chooses the rewards, so {name} would play the same")
     head = {
         "suite": "v1",
@@ -200,9 +152,10 @@ def _play(
         ValueError: if the instance does not fit, if the learner may stop early, or if its claims are not comparable.
     """
     made, contestant, (algorithm, own_values), values = _contestant(name, factory, arguments, instance, unit, quick)
-    own_values = {**values, **own_values}
-    guarantees = {epsilon: algorithm.guarantee(**_values(algorithm, own_values, epsilon)) for epsilon in v1.EPSILONS}
-    _check_claims(name, [{"epsilon": at, **claim_columns(claim)} for at, claim in guarantees.items()])
+    if not isinstance(made, Problem):  # a problem adds values to an estimator's claim, which is checked after the play
+        own_values = {**values, **own_values}
+        claimed = {at: algorithm.guarantee(**_values(algorithm, own_values, at)) for at in v1.EPSILONS}
+        _check_claims(name, [{"epsilon": at, **claim_columns(claim)} for at, claim in claimed.items()])
     horizon = instance.horizon(quick)
     problem: dict[str, Any] = {"problem": made} if isinstance(made, Problem) else {"world": made, "horizon": horizon}
     if unit == "person":
@@ -359,47 +312,6 @@ def _write(path: Path, record: Mapping[str, Any]) -> None:
     beside = path.with_name(path.name + ".part")
     beside.write_text(LIST.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n")
     os.replace(beside, path)
-
-
-def code_hash(name: str) -> str:
-    """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source files.
-
-    These are the file that defines the learner's factory and, for "module:attribute", the file of the module.
-
-    Args:
-        name: as for `resolve`.
-
-    Raises:
-        ValueError: if there is no such learner or estimator.
-    """
-    factory, _ = resolve(name)
-    module = name.partition(":")[0]
-    files = [sys.modules[module].__file__] if ":" in name else []
-    with contextlib.suppress(TypeError):  # an instance of a class has no source file
-        files.append(inspect.getsourcefile(inspect.unwrap(factory)))
-    programs = [_without_comments(Path(file).read_bytes()) for file in dict.fromkeys(files) if file]
-    return hashlib.sha256(b"\n".join(programs)).hexdigest()[:16] if programs else ""
-
-
-def _without_comments(source: bytes) -> bytes:
-    """Returns a text that does not depend on docstrings, comments or line breaks; `source` if it is not Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return source
-    for node in ast.walk(tree):
-        may_have_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if may_have_docstring and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-    return repr(_syntax(tree)).encode()
-
-
-def _syntax(node: Any) -> Any:
-    """Returns nested tuples of a syntax tree, without empty fields: these differ between versions of Python."""
-    if isinstance(node, ast.AST):
-        fields = ((name, _syntax(value)) for name, value in ast.iter_fields(node) if value is not None and value != [])
-        return type(node).__name__, *fields
-    return tuple(map(_syntax, node)) if isinstance(node, list) else node
 
 
 def _machine() -> str:

@@ -32,7 +32,7 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 
     Raises:
         ValueError: if the folder has no results, or results of another suite, of several protocols, with several
-            numbers of seeds, or of one learner and unit in several files.
+            numbers of seeds, or of one learner and unit in several files; if a file is damaged or incomplete.
     """
     records: dict[str, dict[str, Any]] = {}
     num_seeds = None
@@ -353,5 +353,6 @@ def _privacy(record: Mapping[str, Any], family: str) -> str:
         if _family(name) == family and "bound" in attack:
             bound = f"{attack['currency']} >= {attack['bound']:.2g} of {attack['claimed']:.3g}"
             return f"refuted: {bound}" if attack["refuted"] else f"not refuted: {bound}"
-    is_planned = _attack.TARGETS.get(family) in {*record["instances"]} - {*record["attack"]}
-    return "not attacked yet" if is_planned else "not attacked"
+    target = _attack.TARGETS.get(family, "")
+    is_played = "skipped" not in record["instances"].get(target, {"skipped": ""})
+    return "not attacked yet" if is_played and target not in record["attack"] else "not attacked"

@@ -97,8 +97,8 @@ def bench_all(
         **options: quick, verify and proof of `bench`.
 
     Returns:
-        The names of learners that could not play or raised an error. If there is only one learner, its
-        error is raised instead.
+        The names of learners that could not play or raised an error. If there is only one learner, its error is raised
+        instead.
 
     Raises:
         ValueError: if there is no learner, or an argument is out of its range.

@@ -196,7 +196,7 @@ def test_outputs_that_never_agree_are_separated_best():
 
 
 def test_separation_does_not_depend_on_units():
-    """One of 61 columns has another mean, in a unit that is tiny beside the other columns or beside its mean."""
+    """Changes the mean of one of 61 columns, in a unit that is tiny beside the other columns or beside its mean."""
     compiled = jax.jit(lambda first, second: separation(first, second, delta=0.0))
     generator, dtype = np.random.default_rng(0), default_float()
     for unit, offset in ((1.0, 0.0), (1e-9, 0.0), (1e-3, 1e3)):

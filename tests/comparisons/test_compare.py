@@ -198,7 +198,7 @@ def test_a_learner_of_two_points_gets_the_dimension_of_the_world():
 
 
 def test_a_stored_comparison_grows(tmp_path):
-    """More seeds would fill a larger tile, but the store keeps its own."""
+    """Adds seeds that would fill a larger tile; the store keeps its tile."""
     values = {**SMALL, "horizon": 20, "store": tmp_path / "store"}
     small = jaxdp.compare({"UCB": bandits.ucb}, WORLD, **values)
     large = jaxdp.compare({"UCB": bandits.ucb}, WORLD, **{**values, "num_seeds": 20}, grow=True)

@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import randomized_response
-from jaxdp.suite import INSTANCES, _attack, _bench, _standings, command, v1
+from jaxdp.suite import INSTANCES, _attack, _bench, _programs, _standings, command, v1
 
 OWN = """
 import jax
@@ -77,8 +77,8 @@ def test_an_own_learner_is_played_resumed_and_compared(own_module):
     ],
 )
 def test_the_hash_of_the_code_changes_with_the_program_only(text, is_equal):
-    plain = _bench._without_comments(b"def add(a, b):\n    return a + b\n")
-    assert (_bench._without_comments(text.encode()) == plain) is is_equal
+    plain = _programs._without_comments(b"def add(a, b):\n    return a + b\n")
+    assert (_programs._without_comments(text.encode()) == plain) is is_equal
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_hash_of_the_code_changes_with_the_program_only(text, is_equal):
     ],
 )
 def test_variants_that_need_a_horizon_get_the_horizon_of_the_instance(name, instance):
-    factory, variant = _bench.resolve(name)
+    factory, variant = _programs.resolve(name)
     _, (_, arguments), _, _ = _bench._contestant(name, factory, variant, INSTANCES[instance], "round", True)
     assert arguments["horizon"] == INSTANCES[instance].horizon(quick=True)
 
@@ -236,6 +236,17 @@ def test_a_regret_that_is_not_a_number_spoils_the_geometric_mean(own_module):
         _standings.draw_standings({"breaks": record})
 
 
+def test_an_estimator_gets_values_from_the_problem_before_its_claim_is_checked(monkeypatch, tmp_path):
+    """Ends when the comparison begins: `feature_norm` of this estimator is a value of the problem."""
+
+    def begin(contestants, **options):
+        raise RuntimeError(f"{list(contestants)} are compared")
+
+    monkeypatch.setattr(_bench, "compare", begin)
+    with pytest.raises(RuntimeError, match="objective_perturbation_full'] are compared"):
+        _bench.bench("objective_perturbation_full", tmp_path / "x.json", quick=True, family="rewards")
+
+
 def test_a_fault_of_one_learner_does_not_end_the_others(own_module):
     (own_module / "boom.py").write_text("from my_bandits import coin\n\ndef boom(*, num_arms):\n    return 1 // 0\n")
     names, lines, options = ["boom:boom", "my_bandits:not_a_learner"], [], {"quick": True, "family": "arms"}
@@ -250,9 +261,9 @@ def test_the_hash_of_the_code_covers_the_file_that_defines_the_factory(own_modul
     path = own_module / "hashed.py"
     path.write_text("def coin():\n    return 0\n")
     (own_module / "thin.py").write_text("from hashed import coin\n")
-    before = _bench.code_hash("thin:coin")
+    before = _programs.code_hash("thin:coin")
     path.write_text("def coin():\n    return 1\n")
-    assert _bench.code_hash("thin:coin") != before
+    assert _programs.code_hash("thin:coin") != before
 
 
 def test_a_module_may_begin_with_an_underscore(own_module):

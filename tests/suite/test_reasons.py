@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jaxdp.suite import INSTANCES, _bench
+from jaxdp.suite import INSTANCES, _bench, _programs
 from jaxdp.suite.v1 import FAMILIES
 
 OWN = "jaxdp.bandits:ucb"
@@ -20,7 +20,7 @@ OWN = "jaxdp.bandits:ucb"
     ],
 )
 def test_a_learner_of_another_family_is_refused_in_plain_words(name, instance, reason):
-    factory, variant = _bench.resolve(name)
+    factory, variant = _programs.resolve(name)
     with pytest.raises(ValueError, match=f"^{re.escape(reason)}$"):
         _bench._contestant(name, factory, variant, INSTANCES[instance], "round", True)
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from jaxdp.comparisons import tables
+from jaxdp.comparisons.tables import Cell
 from jaxdp.suite import INSTANCES, _standings, v1
 
 
@@ -53,6 +55,9 @@ def test_standings_rank_within_a_trust_model_only():
     assert "not refuted: epsilon >= 0.93 of 1 | none |" in local
     assert "refuted: epsilon >= 3 of 1 | https://example.org |" in local
     assert "not attacked yet | proved |" in text[: text.index("local model")]
+    skipped = copy.deepcopy(made["ucb_central"])
+    skipped["instances"]["arms.easy"] = {"skipped": "no"}
+    assert _standings._privacy(skipped, "arms") == "not attacked", "no command will attack it"
     rows = collections.defaultdict(str)
     for line in local.splitlines():
         if "±" in line:
@@ -214,3 +219,18 @@ def test_results_that_lack_something_are_refused_by_the_name_of_their_file(chang
     (tmp_path / "one.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=f"complete results, got .*one.json without {missing}"):
         _standings.read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mean", "text", "latex"),
+    [
+        (np.nan, "-", "--"),
+        (np.inf, "∞", r"$\infty$"),
+        (-np.inf, "-∞", r"$-\infty$"),
+        (2.0, "2.00 +- 0.50", r"$2.00 \pm 0.50$"),
+    ],
+    ids=["nan", "inf", "-inf", "finite"],
+)
+def test_infinite_means_are_printed_and_nan_is_a_dash(mean, text, latex):
+    cell = Cell(mean, mean - 0.5, mean + 0.5, False)
+    assert (cell.text(), tables._latex_cell(cell)) == (text, latex)
