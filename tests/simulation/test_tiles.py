@@ -23,8 +23,9 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def build(num_arms: int = 2) -> Any:
-    learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=6)
-    return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.1, *[0.9] * (num_arms - 1)]), horizon=8)
+    learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=3 * num_arms)
+    world = jaxdp.bandits.bernoulli_bandit([0.1, *[0.9] * (num_arms - 1)])
+    return jaxdp.simulator(learner, world, horizon=4 * num_arms)
 
 
 def planned(num_seeds: int, build: Any = build, *, tile_size: int | None = None, **static: Any) -> Plan:
@@ -40,9 +41,28 @@ def gpu(monkeypatch):
     monkeypatch.setattr(plans, "default_tile_size", lambda platform, *others: choose("gpu", *others))
 
 
-@pytest.mark.parametrize("num_seeds", [1, 300, HUGE])
-def test_a_cpu_has_256(num_seeds):
-    assert planned(num_seeds).tile_size == 256
+@pytest.mark.parametrize(
+    ("num_seeds", "expected"), [(1, 256), (300, 256), (1087, 256), (1088, 272), (2112, 528), (4224, 1056), (HUGE, 1056)]
+)
+def test_a_cpu_has_more_lanes_if_there_are_many(num_seeds, expected):
+    assert planned(num_seeds).tile_size == expected  # of two grid points
+
+
+def test_on_a_cpu_the_largest_state_of_all_programs_decides():
+    assert planned(HUGE, num_arms=[2, 300]).tile_size == 528
+    assert planned(HUGE, num_arms=[2, 1000]).tile_size == 272
+
+
+def test_a_cpu_has_256_if_the_state_is_unknown():
+    problem = jaxdp.estimation.gaussian_rewards(num_samples=10, dim=2)
+    assert planned(HUGE, jaxdp.estimation_run({"local": jaxdp.estimation.debiased_rr()}, problem)).tile_size == 256
+
+
+def test_the_state_of_a_lane_has_the_size_of_its_arrays():
+    run = build(num_arms=100)
+    size = tiles.state_bytes(run, run.params(epsilon=1.0))
+    state = jax.jit(run.init)(jax.random.key(0), run.params(epsilon=1.0)) if run.init else None
+    assert size == sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(state))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ class Run:
         coords: maps the name of a dimension to its coordinates; dimensions may be left out.
         by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
             no rounds, or uses the engine "counts".
+        init: (key, params) -> the state of the lane before the first round. On a CPU, a sweep chooses the number of
+            lanes that it compiles together by the size of this state. None if the run has no such state.
         made_by: the parts of the simulation, for `repr` and tables.
     """
 
@@ -37,6 +39,7 @@ class Run:
     dims: Mapping[str, tuple[str, ...]] | Callable[[Mapping[str, jax.ShapeDtypeStruct]], Mapping[str, tuple[str, ...]]]
     coords: Mapping[str, Any] = field(default_factory=dict)
     by_round: Callable[[jax.Array, Any, int], Mapping[str, Any]] | None = None
+    init: Callable[[jax.Array, Any], Any] | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

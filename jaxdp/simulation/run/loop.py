@@ -217,6 +217,9 @@ def simulator(
             stopped=None if learner.done is None else jnp.asarray(False),
         )
 
+    def init(key: jax.Array, params: Any) -> tuple[Any, Any]:
+        return learner.init(key, params["learner"]), played_world.init(key, both_params(params)["environment"])
+
     def both_params(params: Any) -> Any:
         """Returns the parameters for playing. To count clipped rounds, the environment also gets the learner's."""
         return {**params, "environment": params} if counts_clipped else params
@@ -299,6 +302,7 @@ def simulator(
         dims=dims,
         coords={"round": looks},
         by_round=None if engine == "counts" else by_round,
+        init=init,
         made_by=MadeBy(
             "simulator",
             {"learner": learner, "environment": environment, "horizon": horizon, "engine": engine},

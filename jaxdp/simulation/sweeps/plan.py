@@ -27,7 +27,7 @@ from jaxdp.simulation.sweeps.labels import (
 )
 from jaxdp.simulation.sweeps.lanes import Device, Program, compiler_options
 from jaxdp.simulation.sweeps.schedule import Lanes
-from jaxdp.simulation.sweeps.tiles import PROBE, default_tile_size
+from jaxdp.simulation.sweeps.tiles import PROBE, default_tile_size, state_bytes
 from jaxdp.validation import check_count
 
 if TYPE_CHECKING:
@@ -107,11 +107,16 @@ class Plan:
         """Number of lanes in a tile."""
         if self.asked_tile_size is not None:
             return self.asked_tile_size
-        return default_tile_size(self.devices[0].platform, self.lanes.num_lanes, self._most_lane_bytes)
+        platform = self.devices[0].platform
+        return default_tile_size(platform, self.lanes.num_lanes, self._most_lane_bytes, self._most_state_bytes)
 
     def _most_lane_bytes(self) -> int:
         programs = zip(self.runs, self.params, strict=True)
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
+
+    def _most_state_bytes(self) -> int | None:
+        sizes = [state_bytes(run, params[0]) for run, params in zip(self.runs, self.params, strict=True)]
+        return None if None in sizes else max(size for size in sizes if size is not None)
 
     def set_tile_size(self, tile_size: int) -> None:
         """Sets the tile size, and drops all programs that were made before."""

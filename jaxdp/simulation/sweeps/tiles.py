@@ -5,9 +5,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxdp.numerics.equations import equations
+import jax
 
-ON_CPU = 256
+from jaxdp.numerics.equations import equations
+from jaxdp.simulation.run.lane_run import Run
+
+ON_CPU = 256  # lanes of a tile on a CPU, if there are few lanes or the size of their states is unknown
+# Lanes of a tile on a CPU if there are many lanes, and the maximum bytes of a lane's state for each size. A round
+# starts tens of kernels, and the lanes of a tile share their fixed costs; but states should stay in a core's cache. No
+# size is a power of two: rows of arrays that are a power of two apart share few sets of a cache.
+CPU_SIZES = ((1056, 600), (528, 2000), (272, math.inf))
+CPU_TILES = 8  # minimum number of tiles for these sizes, because each tile runs on one core
 MULTIPLE, MOST = 1024, 2**16  # on a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes
 MOST_BYTES = 2**32  # maximum memory for states and outputs of a tile on a GPU, half the memory of a small GPU
 CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states per second, on a core and on a GPU
@@ -15,21 +23,26 @@ GPU_ROUND = 15e-6  # seconds of about ten small kernels; estimated, not measured
 PROBE = 8191  # number of lanes in a program for `lane_bytes`; other axes rarely have this length
 
 
-def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], int]) -> int:
+def default_tile_size(
+    platform: str, num_lanes: int, lane_bytes: Callable[[], int], state_bytes: Callable[[], int | None]
+) -> int:
     """Returns the default number of lanes in a tile for a kind of device.
 
-    A tile on a CPU is small enough for the CPU's caches. On a GPU, the time of a round hardly depends on the number of
-    lanes, so a tile contains all lanes of a program, up to fixed limits (`MOST`, `MOST_BYTES`). The tile size is a part
-    of a store's identity, so it depends neither on the number of devices nor on their actual memory. Nothing is
-    compiled.
+    On a CPU, a tile is small enough for the caches of a core, and there are several tiles for the cores. On a GPU, the
+    time of a round hardly depends on the number of lanes, so a tile contains all lanes of a program, up to fixed limits
+    (`MOST`, `MOST_BYTES`). The tile size is a part of a store's identity, so it depends neither on the number of
+    devices or cores nor on their actual memory. Nothing is compiled.
 
     Args:
         platform: "cpu", or another kind of device.
         num_lanes: number of lanes of one program.
         lane_bytes: returns the approximate memory of a lane; not called for a CPU.
+        state_bytes: returns the size of a lane's state, None if it is unknown; called for many lanes on a CPU.
     """
     if platform == "cpu":
-        return ON_CPU
+        sizes = [(lanes, most_bytes) for lanes, most_bytes in CPU_SIZES if num_lanes >= CPU_TILES * lanes]
+        size = state_bytes() if sizes else None
+        return ON_CPU if size is None else next((lanes for lanes, most_bytes in sizes if size <= most_bytes), ON_CPU)
     all_lanes = min(-(-num_lanes // MULTIPLE) * MULTIPLE, MOST)
     return min(all_lanes, whole_tile(MOST_BYTES // max(lane_bytes(), 1)))
 
@@ -67,3 +80,11 @@ def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
         return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays) // num_lanes
 
     return max((size([*equation.invars, *equation.outvars]) for equation in equations(jaxpr)), default=0)
+
+
+def state_bytes(run: Run, params: Any) -> int | None:
+    """Returns the size of a lane's state before the first round in bytes, or None if the run has no `init`."""
+    if run.init is None:
+        return None
+    leaves = jax.tree.leaves(jax.eval_shape(run.init, jax.random.key(0), params))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
