@@ -328,6 +328,6 @@ STUDY = Study(
     dueling_ballots,
     figure,
     report,
-    quick={"num_seeds": 20, "learner": ("ebs_local", "double_thompson_blocks")},
+    quick={"num_seeds": 10, "learner": ("rucb", "rucb_blocks")},
     minutes=2,
 )

@@ -318,4 +318,6 @@ def figure(results: xr.Dataset) -> Figure:
     return figure
 
 
-STUDY = Study(ldp_linear, figure, report, quick={"dim": (2,), "horizon": 10_000}, minutes=1)
+STUDY = Study(
+    ldp_linear, figure, report, quick={"dim": (2,), "horizon": 10_000, "learner": ("paper", "ball")}, minutes=1
+)

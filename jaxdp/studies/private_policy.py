@@ -225,4 +225,4 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), meaning, *noise, *notes(results)])
 
 
-STUDY = Study(private_policy, figure, report, quick={"num_samples": (500,), "num_seeds": 20}, minutes=1)
+STUDY = Study(private_policy, figure, report, quick={"num_samples": (500,), "num_seeds": 10}, minutes=1)

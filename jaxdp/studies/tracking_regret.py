@@ -246,4 +246,14 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([*parts, *notes])
 
 
-STUDY = Study(tracking_regret, figure, report, quick={"horizon": (2000,), "num_switches": (3,)}, minutes=1)
+STUDY = Study(
+    tracking_regret,
+    figure,
+    report,
+    quick={
+        "horizon": (2000,),
+        "num_switches": (3,),
+        "learner": ("exponential_weights", "lazy_weights", "mirror_descent"),
+    },
+    minutes=1,
+)

@@ -201,4 +201,10 @@ def report(results: xr.Dataset) -> str:
     return "\n\n".join([table(results), *notes])
 
 
-STUDY = Study(tracking_separation, figure, report, quick={"horizon": (2000,)}, minutes=1)
+STUDY = Study(
+    tracking_separation,
+    figure,
+    report,
+    quick={"horizon": (2000,), "learner": ("lazy_weights", "mirror_descent")},
+    minutes=1,
+)
