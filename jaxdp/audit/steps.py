@@ -101,7 +101,7 @@ def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Indexes each array of a pytree, by NumPy if index and array are known: JAX compiles a program for each shape."""
+    """Indexes each array of a pytree; uses NumPy for host indices of known arrays, as JAX compiles for each shape."""
     is_host_index = isinstance(index, int | np.ndarray)
     return jax.tree.map(
         lambda leaf: jnp.asarray(np.asarray(leaf)[index]) if is_host_index and is_known(leaf) else leaf[index], tree

@@ -93,7 +93,7 @@ class Swept(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The parts of counters' estimates and bounds above the leaves, [num_arms, lanes] float each.
+    """The sums of estimates above the leaves, and lines that bound counters' errors, [num_arms, lanes] float each.
 
     Attributes:
         upper: the sum of the estimates above the leaves.
@@ -255,7 +255,7 @@ def _windows(operation, values: jax.Array, size: int) -> jax.Array:
 
 
 def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
-    """Returns the sums ([sweeps + 1, num_arms, lanes] float) of leaves in no ended node after 0, 1, ... sweeps."""
+    """Sums, after 0, 1, ... sweeps, the leaves that no ended node contains: [sweeps + 1, num_arms, lanes] float."""
 
     # Leaves are added one by one, as in single rounds: after a drop an entry may be so large that the order matters.
     def add_leaves(start: jax.Array, leaf: jax.Array, entries_left: jax.Array, ends: jax.Array) -> jax.Array:

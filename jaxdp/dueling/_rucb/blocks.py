@@ -41,10 +41,10 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the left and the right arm ([2] int32) of this round from two uniforms; 1/2 is subtracted from bounds."""
+    """Draws the left and the right arm ([2] int32) of this round from two uniforms."""
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
-    # The evidence on each arm against the left arm.
+    # The evidence on each arm against the left arm. The bounds are on the probability that the arm wins, minus 1/2.
     lead, weight, allowance = (matrix[:, left] for matrix in _pair_blocks.evidence(released, spread))
     share = 1 / jnp.where(weight > 0, weight, 1)
     bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)

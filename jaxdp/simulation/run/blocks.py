@@ -54,7 +54,7 @@ def play_block(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays the rounds of one block that come before round `stop`. Returns the next play and the block's events."""
+    """Plays the rounds of one block that come before round `stop`. Returns the next state and the block's events."""
     answer_block = environment.block
     assert answer_block is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public

@@ -72,8 +72,8 @@ class Gate:
 def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
     """Returns the number of tiles to run at a time, at least one, limited by the devices and by their free memory.
 
-    `in_flight` is the number of tiles for each device; None means `tiles_in_flight`. Raises a MemoryError with the
-    largest tile size that fits if a single tile does not fit.
+    `in_flight` is the number of tiles for each device; None means `tiles_in_flight`. If a single tile does not fit,
+    raises a MemoryError with the advice of `smaller_tile`.
     """
     desired = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
     free = [free_bytes(device) for device in compiled.devices]
