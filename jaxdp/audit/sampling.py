@@ -82,7 +82,7 @@ def chunk_size(size: int) -> int:
 def lanes_of_call(chunk: int, trials: int) -> int:
     """Returns the number of outputs that a call of the program draws, a divisor of the power of two `chunk`.
 
-    If `trials` is the smallest number of outputs that an audit draws at a time, few outputs are drawn and not used.
+    `trials` should be the smallest number of outputs that an audit draws at a time. Then calls draw few unused outputs.
     """
     return min(chunk, max(FEWEST_LANES, 1 << (trials - 1).bit_length()))
 
@@ -93,7 +93,8 @@ def draw(
     """Draws independent outputs of a release as NumPy arrays.
 
     The keys of `chunk` outputs, a power of two, are split from one key. Each call of the program draws `lanes` outputs,
-    a divisor of `chunk`; None means `chunk`. The outputs do not depend on `lanes`.
+    a divisor of `chunk`; None means `chunk`. The outputs do not depend on `lanes`, except that last bits may differ if
+    `lanes` is below FEWEST_LANES.
     """
     parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk, lanes=lanes))
     return Outputs(*(np.concatenate(x) for x in zip(*parts, strict=True)))

@@ -62,8 +62,8 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     Args:
         num_arms: number of arms, >= 2.
         calibration: the method that computes eps0(n). "tight": by the exact divergence between the two distributions of
-            the number of ones (`shuffle_local_epsilon`), for every n; eps0 = epsilon is always allowed. "bound": by the
-            closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
+            the number of ones (`shuffle_local_epsilon`; for n > 10,000 see Deviations); eps0 = epsilon is always
+            allowed. "bound": by the closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,

@@ -249,9 +249,10 @@ class LearnerPrograms(Programs):
             raise AssertionError(f"actions must be {actions}, got {text} by {engine}")
 
     def check_noiseless(self) -> None:
-        """Checks that at epsilon = inf the keys of privatize and update change only permitted values, in all rounds.
+        """Checks that at epsilon = inf reports and states do not depend on the keys of privatize and update.
 
-        Each round is played once more from the same state, with the same keys of plays and of the world.
+        If `draws_in_update`, integers of the public state may depend on these keys. Each round is played once more from
+        the same state, with the same keys of plays and of the world.
         """
         if not self.claim.is_private:
             return
@@ -351,5 +352,5 @@ def _drop_weak_types(tree: Any) -> Any:
 
 
 def _ignore_integers(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Returns `other` if it has floats, otherwise `one`: comparing the result with `one` then ignores integers."""
+    """Returns `second` if it has floats, otherwise `first`: comparing the result with `first` then ignores integers."""
     return second if jnp.issubdtype(second.dtype, jnp.inexact) else first

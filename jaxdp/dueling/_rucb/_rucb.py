@@ -140,7 +140,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
     Deviations:
         "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
-        epsilon = inf there is no noise, but bounds still change only at the end of a block. A pair without a release
+        epsilon = inf there is no noise, but bounds still use only the wins of finished blocks. A pair without a release
         has the bound 2, which Zoghi et al. give to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
@@ -188,7 +188,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         \frac{2 w_{ij} \alpha \ln t}{\varepsilon N_{ij}}, \quad w_{ij} = \frac{n_{ij}}{n_{ij} + 8 / \varepsilon^2}
         $$
 
-        where $n_{ij}$ is the number of duels of the pair's last block. The weight $w$ of a block minimises the variance
+        where $n_{ij}$ is the number of duels of the pair's last block. The weights $w$ minimise a bound on the variance
         of the fraction of wins.
     """
     num_arms = check_num_arms(num_arms)
