@@ -15,6 +15,15 @@ def total_per_arm(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Arr
     return rewards @ jax.nn.one_hot(arms, num_arms, dtype=rewards.dtype)
 
 
+def total_turns(rewards: jax.Array, played: jax.Array, num_arms: int) -> jax.Array:
+    """Returns the sum of each arm's rewards, [num_arms] integer, if arms are played in turn after `played` rounds.
+
+    `rewards` are [rounds] integers, for a multiple of `num_arms` rounds.
+    """
+    totals = rewards.reshape(-1, num_arms).sum(axis=0, dtype=rewards.dtype)
+    return jnp.roll(totals, played % num_arms)
+
+
 def count_turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
     """Counts how often an arm is played in the `ahead` rounds after `played` rounds.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import count_turns, total_per_arm
+from jaxdp.bandits._bulk import count_turns, total_turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.core.central import reveal_totals
 
@@ -51,10 +51,16 @@ def blocks(algorithm: Algorithm) -> Blocks:
         return BlockPlan(algorithm.arm(rounds, public.best_arm), algorithm.rounds_ahead(public, limit))
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        actions, feedback = report
-        planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
+        _, feedback = report
+        planned = jnp.arange(len(feedback), dtype=plan.length.dtype) < plan.length
         rewards = jnp.where(planned, algorithm.to_integers(params, feedback), 0)
-        totals = algorithm.add(state, total_per_arm(actions, rewards, algorithm.num_arms))
+        public: Any = state.public
+        turns = jax.lax.cond(
+            public.round < algorithm.explore_rounds,
+            lambda: total_turns(rewards, public.round, algorithm.num_arms),
+            lambda: jnp.zeros(algorithm.num_arms, rewards.dtype),
+        )
+        totals = algorithm.add(state, turns)
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     length = BLOCK_PER_ARM * algorithm.num_arms

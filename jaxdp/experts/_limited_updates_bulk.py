@@ -12,8 +12,9 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
+from jaxdp.numerics.platforms import by_platform
 
-SHORT, LONG = 16, 256  # maximum rounds played in one step; fewer in early rounds, in which releases are frequent
+SHORT, LONG = 16, 32
 
 
 class Algorithm(NamedTuple):
@@ -34,7 +35,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
-    """Returns blocks of `SHORT` rounds, followed by blocks of `LONG` rounds."""
+    """Returns blocks of `SHORT` rounds, followed by blocks of `LONG` rounds except on a CPU."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -49,7 +50,9 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
     def is_late(params: Any, public: Any) -> jax.Array:
         del params
-        return public.round + 1 >= LONG
+        return by_platform(
+            public.round, cpu=lambda round_: jnp.zeros_like(round_, bool), default=lambda round_: round_ + 1 >= LONG
+        )
 
     return Blocks(SHORT, plan, update_block, switch_when=is_late), Blocks(LONG, plan, update_block)
 

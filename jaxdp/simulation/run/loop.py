@@ -26,6 +26,7 @@ from jaxdp.simulation.run.heard import (
     warn_few_heard,
     warn_returning_people,
 )
+from jaxdp.simulation.run.keys_in_branches import with_keys_in_branches
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.late import hear_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
@@ -234,7 +235,10 @@ def simulator(
         inputs = both_params(params)
         traced, world = trace_once(learner), trace_once(played_world)
         roots, play = start(traced, world, key, inputs)
-        stages = MAKERS[engine](traced, world, horizon)
+        stages = [
+            stage._replace(advance=with_keys_in_branches(stage.advance))
+            for stage in MAKERS[engine](traced, world, horizon)
+        ]
         step = stages[0].advance
 
         def until(stop: jax.Array, play: Play) -> Play:

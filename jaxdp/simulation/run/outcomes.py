@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -45,25 +46,28 @@ def totals(running: Running) -> dict[str, jax.Array]:
 def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, jax.Array]) -> Running:
     running, outcomes, order, used = block
     length = len(next(iter(outcomes.values())))
-    num_chunks = -(-length // UNROLLED)
-    num_padding = num_chunks * UNROLLED - length  # unused rounds that fill up the last chunk
 
-    def add_chunk(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
+    def pad(values: jax.Array, fill: jax.Array | int) -> jax.Array:
+        padding = jnp.full((-length % UNROLLED, *values.shape[1:]), fill, values.dtype)  # unused rounds
+        return jnp.concatenate([values, padding]) if len(padding) else values
+
+    def add_chunk(running: Running, values: dict[str, jax.Array], order: Any, start: jax.Array, used) -> Running:
+        # Rows are read inside the kernel. As slices outside of it they would be copied.
+        def row(values: jax.Array, index: int) -> jax.Array:
+            return jax.lax.dynamic_index_in_dim(values, start + index, keepdims=False)
+
         for index in range(UNROLLED):
-            round_ = rounds + index if order is None else rounds[index]
-            running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, round_, used)
+            round_ = start + index if order is None else row(order, index)
+            running = _add_used(running, {name: row(values[name], index) for name in values}, round_, used)
         return running
 
-    def chunks(leaf: jax.Array, fill: jax.Array | int) -> jax.Array:
-        padding = jnp.full((num_padding, *leaf.shape[1:]), fill, leaf.dtype)
-        return jnp.concatenate([leaf, padding]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
+    values = {name: pad(outcome, 0) for name, outcome in outcomes.items()}
+    rounds = None if order is None else pad(order, used)
 
-    starts = jnp.arange(0, num_chunks * UNROLLED, UNROLLED, dtype=used.dtype)
-    xs = (
-        {name: chunks(values, 0) for name, values in outcomes.items()},
-        starts if order is None else chunks(order, used),
-    )
-    return jax.lax.scan(lambda running, chunk: (own_kernel(add_chunk, running, *chunk, used), None), running, xs)[0]
+    def body(chunk: jax.Array, running: Running) -> Running:
+        return own_kernel(add_chunk, running, values, rounds, chunk * UNROLLED, used)
+
+    return jax.lax.fori_loop(0, -(-length // UNROLLED), body, running)
 
 
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block

@@ -1,0 +1,68 @@
+"""Keys that only one branch uses are derived in this branch, and results stay the same."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxdp.bandits import bernoulli_bandit, explore_then_commit
+from jaxdp.numerics.equations import equations
+from jaxdp.random import fast_key
+from jaxdp.simulation import simulator
+from jaxdp.simulation.run.keys_in_branches import move_keys, with_keys_in_branches
+
+
+def in_one_branch(key, round_, value):
+    child = jax.random.fold_in(jax.random.split(key)[1], round_)
+    return jax.lax.cond(round_ % 3 == 0, lambda: value + jax.random.normal(child), lambda: value)
+
+
+def in_both_branches(key, round_, value):
+    child = jax.random.fold_in(key, round_)
+    return jax.lax.cond(round_ % 3 == 0, lambda: value + jax.random.normal(child), lambda: jax.random.uniform(child))
+
+
+def also_outside(key, round_, value):
+    child = jax.random.fold_in(key, round_)
+    return jax.lax.cond(round_ % 3 == 0, lambda: jax.random.normal(child), lambda: value), jax.random.uniform(child)
+
+
+def in_two_conds(key, round_, value):
+    child = jax.random.fold_in(key, round_)
+    first = jax.lax.cond(round_ % 3 == 0, lambda: jax.random.normal(child), lambda: value)
+    return jax.lax.cond(round_ % 2 == 0, lambda: first, lambda: jax.random.uniform(child))
+
+
+def a_key_for_each(key, round_, value):
+    one, other = jax.random.split(key)
+    one = jax.random.fold_in(one, round_)
+    return jax.lax.cond(round_ % 3 == 0, lambda: jax.random.normal(one) + value, lambda: jax.random.uniform(other))
+
+
+FUNCTIONS = {in_one_branch: [], in_both_branches: ["fold_in"], also_outside: ["fold_in"], in_two_conds: ["fold_in"]}
+
+
+@pytest.mark.parametrize("rounds", [jnp.arange(7), 3], ids=["of each lane", "of all lanes"])
+@pytest.mark.parametrize("function", [in_one_branch, a_key_for_each], ids=lambda function: function.__name__)
+def test_results_are_the_same(function, rounds):
+    keys, axes = jax.random.split(fast_key(jax.random.key(3)), 7), (0, None if isinstance(rounds, int) else 0, None)
+    plain, moved = (
+        jax.jit(jax.vmap(each, axes))(keys, rounds, 0.5) for each in (function, with_keys_in_branches(function))
+    )
+    assert (plain == moved).all()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_only_keys_of_one_branch_are_moved(function):
+    moved = move_keys(jax.make_jaxpr(function)(jax.random.key(3), 1, 0.5))
+    names = [each.primitive.name for each in moved.jaxpr.eqns]
+    assert [name for name in names if "fold_in" in name] == [f"random_{name}" for name in FUNCTIONS[function]]
+
+
+def test_a_round_without_a_release_derives_no_key_for_it():
+    run = simulator(explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.2, 0.6]), 9)
+    program = jax.make_jaxpr(run)(fast_key(jax.random.key(0)), run.params(epsilon=1.0))
+    (loop,) = (each for each in equations(program) if each.primitive.name == "while")
+    body = loop.params["body_jaxpr"].jaxpr
+    derived = [each for each in body.eqns if each.primitive.name == "random_fold_in"]
+    needed = {variable for each in body.eqns for variable in each.invars if not hasattr(variable, "val")}
+    assert len([each for each in derived if needed & set(each.outvars)]) == 1  # the key of the reward
