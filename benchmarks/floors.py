@@ -8,7 +8,7 @@ plays one tile on one core, with the learner's lanes, layout and kernels, and ha
 * `counter_weights`: exact noise, which its claim needs: an integer an expert, from two hashes and two normal variates
   in float64, added to the counter's leaky sums of 64 bits, which are read; and exact totals of losses, in two words;
 * `mirror_descent`: the private draw, the certainty that it releases, and the draw of the play from that;
-* `limited_updates`, by blocks: one key and the losses of a round, added to one sum, and neither selections nor noise;
+* `limited_updates`: one key and the losses of a round, added to one sum, and neither selections nor noise;
 * `svt_restarts`, questions 16 rounds apart: one key and the losses of a round, added to one sum; with each question
   its keys, its noise, and the largest sums of dyadic windows, once written and once read;
 * `lazy_weights`, batches of 19: one key and the losses of a round, added to one sum; with each batch a coin, and one
@@ -168,6 +168,12 @@ def added(keys, good, sums, state):
 
     losses = several_losses(keys[1], good, len(sums))
     sums = lanes_fast(own_kernel(add, lanes_fast(losses), lanes_fast(sums)))
+    return (sums[0] % 2 == 0).astype(jnp.int32), sums, state
+
+
+def added_round(keys, good, sums, state):
+    """Adds the losses of one round to `sums`; returns as `added` does."""
+    sums = kernel(lambda sums, losses: sums + losses, sums, losses_of(keys[0], good, len(sums)))
     return (sums[0] % 2 == 0).astype(jnp.int32), sums, state
 
 

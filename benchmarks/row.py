@@ -12,9 +12,11 @@ import jaxdp
 from benchmarks.measure import CPU, Case, Work
 from benchmarks.programs import Call, compile_lanes, compile_plain, operations, rate
 from jaxdp.core import Environment, Learner
+from jaxdp.simulation.sweeps.tiles import default_tile_size, state_bytes
 
 PLAIN_ROUNDS = 200
 QUICK_LANES = 16
+MANY = 10**5  # lanes of a sweep with many lanes
 Size = Mapping[str, int]
 # (horizon, the run's params) -> (regret to fill, [lanes]) -> anything
 Peer = Callable[[int, Any], Callable[[np.ndarray], Any]]
@@ -59,8 +61,8 @@ class LearnerRow:
         world: (horizon) -> the environment.
         values: of their params.
         engine: of the simulator.
-        lanes: played in all; not a power of two, as rows that are a power of two apart share few of a cache's sets.
-        tile: lanes of a tile.
+        lanes: minimum number of lanes that are played; rounded up to a multiple of the tile.
+        tile: lanes of a tile; None for the default of a sweep with many lanes on a CPU.
         horizon: rounds.
         peers: by name, (horizon, params) -> a function that fills the regrets of all lanes.
         scripts: by name, (rounds) -> the regret of one lane, step by step on one core.
@@ -76,8 +78,8 @@ class LearnerRow:
     world: Callable[[int], Environment]
     values: Mapping[str, Any]
     lanes: int
-    tile: int
     horizon: int
+    tile: int | None = None
     engine: str = "rounds"
     peers: Mapping[str, Peer] = field(default_factory=dict)
     scripts: Mapping[str, Callable[[int], Any]] = field(default_factory=dict)
@@ -95,10 +97,11 @@ class LearnerRow:
     def prepare(self, *, quick: bool = False, floors: bool = False) -> Case:
         """Builds and compiles everything that the row needs."""
         horizon = min(self.horizon, self.quick_horizon) if quick else self.horizon
-        lanes, tile = (QUICK_LANES, QUICK_LANES) if quick else (self.lanes, self.tile)
         learner, world = self.learner(horizon), self.world(horizon)
         run = jaxdp.simulator(learner, world, horizon, engine=self.engine, outcomes=self.outcomes)
         params = run.params(**self.values)
+        tile = QUICK_LANES if quick else self.tile or tile_of_many(run, params)
+        lanes = QUICK_LANES if quick else -(-self.lanes // tile) * tile
         call, compiling = compile_lanes(run, CPU, lanes, tile, params)
         rounds = lanes * horizon
         regrets = {name: np.zeros(lanes) for name in self.peers}
@@ -134,6 +137,11 @@ class LearnerRow:
         if not self.in_table:
             return {}
         return {"operations": operations(learner, world, params), "operations_per_second_and_core": rate()}
+
+
+def tile_of_many(run: jaxdp.Run, params: Any) -> int:
+    """Returns the lanes of a tile in a sweep with many lanes on a CPU."""
+    return default_tile_size("cpu", MANY, lambda: 0, lambda: state_bytes(run, params))
 
 
 def check_agreement(what: str, ours: np.ndarray, theirs: np.ndarray) -> None:

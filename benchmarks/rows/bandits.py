@@ -28,7 +28,7 @@ from jaxdp.bandits.convex import fkm, linear_losses, two_point
 DIM = 10
 FEW_MEANS = np.linspace(0.2, 0.8, 8)
 LONG = 5000  # rounds of learners with rounds of few nanoseconds: a tile takes as long to start as some hundred rounds
-SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112, "tile": 528}
+SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112}
 FEW = {"size": len(FEW_MEANS), "state": lambda horizon: jnp.asarray(FEW_MEANS, jnp.float32)}
 COMMIT_FLOORS = {
     "rounds": learner_floor(play_arm, keys=1, **FEW),
@@ -85,7 +85,7 @@ ROWS = [
             peers={"Numba": commit_peer},
             floor=COMMIT_FLOORS.get(engine),
             in_table=True,
-            **{**SIZES, "lanes": 1024, "tile": 256},
+            **{**SIZES, "lanes": 1024},
         )
         for engine in ("rounds", "blocks", "counts")
     ),

@@ -15,7 +15,7 @@ ARMS, EPSILON, EXPLORATION_RATE = 8, 1.0, 0.51
 MATRIX = jaxdp.preferences.utility_matrix(np.linspace(2, 0, ARMS))
 SMALL = MATRIX.astype(np.float32)
 KEEP = 1 / (1 + np.exp(-EPSILON))
-SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112, "tile": 528}
+SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112}
 
 
 def duels(horizon):

@@ -8,7 +8,17 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.floors import added, asked, counted, counter_state, drawn_twice, filtered, learner_floor, weighted
+from benchmarks.floors import (
+    added,
+    added_round,
+    asked,
+    counted,
+    counter_state,
+    drawn_twice,
+    filtered,
+    learner_floor,
+    weighted,
+)
 from benchmarks.peers import numba_experts, numba_lazy, numba_learners
 from benchmarks.row import LearnerRow
 from benchmarks.settings import BATCH, EVERY, GAP, OTHERS, SHIFTS
@@ -18,10 +28,16 @@ from jaxdp.mechanisms.continual_counting.buffers import find_buffers
 
 MEANS = np.array([OTHERS - GAP, OTHERS])  # of the good expert and of the others
 PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
-SIZES = {  # by the number of experts; no powers of two
-    10: {"horizon": 2000, "lanes": 4224, "tile": 1056},
-    100: {"horizon": 600, "lanes": 2112, "tile": 528},
-    1000: {"horizon": 150, "lanes": 192, "tile": 96},
+SIZES = {  # by the number of experts
+    10: {"horizon": 2000, "lanes": 4224},
+    100: {"horizon": 600, "lanes": 2112},
+    1000: {"horizon": 150, "lanes": 192},
+}
+
+
+UPDATES_FLOORS = {
+    "rounds": learner_floor(added_round, keys=1, size=10),
+    "blocks": learner_floor(added, keys=2, size=10, together=EVERY),
 }
 
 
@@ -98,7 +114,6 @@ def lazy(batch):
         engine="rounds" if batch == 1 else "blocks",
         horizon=2000,
         lanes=2112,
-        tile=528,
         peers={
             "Numba": peer(numba_lazy.lazy_switching, 10, arguments),
             "Numba, plain float64": peer(numba_lazy.lazy_doubles, 10, arguments),
@@ -128,7 +143,6 @@ def restarts(every):
         engine="rounds" if every == 1 else "blocks",
         horizon=20_000,
         lanes=1056,
-        tile=264,
         peers={"Numba": make_peer},
         floor=None if every == 1 else learner_floor(asked, keys=3, size=10, state=windows, together=EVERY),
         in_table=every == 1,
@@ -160,7 +174,6 @@ def noisy_weights(num):
         outcomes=None,
         horizon=1000,
         lanes=1024,
-        tile=256,
         peers={"Numba": make_peer},
         in_table=num == 64,
     )
@@ -227,13 +240,13 @@ ROWS = [
             engine=engine,
             horizon=horizon,
             lanes=lanes,
-            tile=min(lanes // 2, 264),
+            tile=64 if engine == "counts" else None,
             peers={
                 "Numba": lambda horizon, params: partial(
                     numba_experts.limited_updates, 10, MEANS, horizon, horizon, 1.0
                 )
             },
-            floor=learner_floor(added, keys=2, size=10, together=EVERY) if engine == "blocks" else None,
+            floor=UPDATES_FLOORS.get(engine),
             in_table=engine == "rounds",
         )
         for engine, horizon, lanes in (("rounds", 20_000, 1056), ("blocks", 20_000, 1056), ("counts", 1_000_000, 128))

@@ -6,7 +6,7 @@ import jaxdp
 from benchmarks.real_worlds import counting, real_losses, real_rewards
 from benchmarks.row import LearnerRow
 
-SIZES = {"lanes": 1056, "tile": 264, "in_table": True}
+SIZES = {"lanes": 1056, "in_table": True}
 EXPERTS = np.full(10, 0.5) - 0.2 * (np.arange(10) == 5)
 ARMS = np.linspace(0.2, 0.8, 8)
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 RESULT = (-1, -1)  # stands for results of the program; other users are (index of the operation, branch), or branch -1
@@ -110,5 +112,5 @@ def _variables(atoms: Iterable[Any]) -> Iterable[Any]:
 
 
 def _returns_keys(equation: Any) -> bool:
-    dtypes = (getattr(variable.aval, "dtype", None) for variable in equation.outvars)
-    return not equation.effects and all(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key) for dtype in dtypes)
+    dtypes = [getattr(variable.aval, "dtype", np.dtype(bool)) for variable in equation.outvars]
+    return not equation.effects and all(jnp.issubdtype(dtype, jax.dtypes.prng_key) for dtype in dtypes)
