@@ -1,6 +1,6 @@
 """Derives keys inside the branches that use them, so that rounds without a release compute no hash for it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -8,7 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
-RESULT = (-1, -1)  # stands for results of the program; other users are (index of the operation, branch), or branch -1
+# A user of a variable: the index of an operation, and the branch that uses the variable if the operation is a `cond`.
+User = tuple[int, int]
+NO_BRANCH = -1
+OUTPUT = (-1, NO_BRANCH)  # the variable is an output of the program
 
 
 def with_keys_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,11 +23,12 @@ def with_keys_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         leaves, structure = jax.tree.flatten(arguments)
-        traced, shapes = jax.make_jaxpr(
-            lambda *leaves: function(*jax.tree.unflatten(structure, leaves)), return_shape=True
-        )(*leaves)
-        results = jaxpr_as_fun(move_keys(traced))(*leaves)
-        return jax.tree.unflatten(jax.tree.structure(shapes), results)
+
+        def flat_function(*leaves: Any) -> Any:
+            return function(*jax.tree.unflatten(structure, leaves))
+
+        traced, shapes = jax.make_jaxpr(flat_function, return_shape=True)(*leaves)
+        return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(move_keys(traced))(*leaves))
 
     return call
 
@@ -32,85 +36,75 @@ def with_keys_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
 def move_keys(traced: ClosedJaxpr) -> ClosedJaxpr:
     """Moves each operation that returns keys for only one branch of one `cond` into this branch."""
     program = traced.jaxpr
-    users: dict[Any, set[tuple[int, int]]] = {variable: {RESULT} for variable in _variables(program.outvars)}
-    moved: dict[tuple[int, int], list[Any]] = {}
-    kept: dict[int, Any] = {}
-    for index in reversed(range(len(program.eqns))):
-        equation = program.eqns[index]
-        using = set().union(*(users.get(variable, ()) for variable in equation.outvars))
-        if len(using) == 1 and min(using)[1] >= 0 and _returns_keys(equation):
-            (user,) = using
-            moved.setdefault(user, []).insert(0, equation)
-            inputs = [(variable, {user}) for variable in _variables(equation.invars)]
+    operations = dict(enumerate(program.eqns))
+    users: dict[Any, set[User]] = {variable: {OUTPUT} for variable in _variables(program.outvars)}
+    moved: dict[int, dict[int, list[Any]]] = {}  # by index of the `cond`, by branch
+    for index in reversed(range(len(operations))):
+        operation = operations[index]
+        users_of_outputs = {user for variable in operation.outvars for user in users.get(variable, ())}
+        cond, branch = next(iter(users_of_outputs), OUTPUT)
+        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _returns_keys(operation):
+            moved.setdefault(cond, {}).setdefault(branch, []).insert(0, operations.pop(index))
+            users_of_inputs = [(variable, (cond, branch)) for variable in _variables(operation.invars)]
         else:
-            kept[index] = equation
-            inputs = _inputs_by_branch(index, equation)
-        for variable, new_users in inputs:
-            users.setdefault(variable, set()).update(new_users)
-    for index in {index for index, _ in moved}:
-        kept[index] = _with_moved(kept[index], {branch: ops for (each, branch), ops in moved.items() if each == index})
-    return traced.replace(jaxpr=program.replace(eqns=[kept[index] for index in sorted(kept)]))
+            users_of_inputs = _users_of_inputs(index, operation)
+        for variable, user in users_of_inputs:
+            users.setdefault(variable, set()).add(user)
+    for index, by_branch in moved.items():
+        operations[index] = _with_moved(operations[index], by_branch)
+    return traced.replace(jaxpr=program.replace(eqns=list(operations.values())))
 
 
-def _inputs_by_branch(index: int, equation: Any) -> Iterable[tuple[Any, set[tuple[int, int]]]]:
-    """Yields each input of an operation with its users: the branches that use it, if the operation is a `cond`."""
-    if equation.primitive.name != "cond":
-        yield from ((variable, {(index, -1)}) for variable in _variables(equation.invars))
+def _users_of_inputs(index: int, operation: Any) -> Iterable[tuple[Any, User]]:
+    """Yields each input of an operation with each of its users."""
+    if operation.primitive.name != "cond":
+        yield from ((variable, (index, NO_BRANCH)) for variable in _variables(operation.invars))
         return
-    flag, *operands = equation.invars
-    yield from ((variable, {(index, -1)}) for variable in _variables([flag]))
-    read = [_used(branch.jaxpr) for branch in equation.params["branches"]]
-    for position, operand in enumerate(operands):
-        branches = {
-            (index, number)
-            for number, branch in enumerate(equation.params["branches"])
-            if branch.jaxpr.invars[position] in read[number]
-        }
-        repeated = sum(operand is other for other in operands) > 1
-        yield from ((variable, {(index, -1)} if repeated else branches) for variable in _variables([operand]))
+    flag, *operands = operation.invars
+    yield from ((variable, (index, NO_BRANCH)) for variable in _variables([flag]))
+    for number, branch in enumerate(operation.params["branches"]):
+        program = branch.jaxpr
+        inputs = {variable for inside in program.eqns for variable in _variables(inside.invars)}
+        used = inputs | set(_variables(program.outvars))
+        for operand, parameter in zip(operands, program.invars, strict=True):
+            is_repeated = sum(operand is other for other in operands) > 1
+            if parameter in used:
+                yield from (
+                    (variable, (index, NO_BRANCH if is_repeated else number)) for variable in _variables([operand])
+                )
 
 
-def _with_moved(equation: Any, moved: dict[int, list[Any]]) -> Any:
-    """Returns the `cond` with these operations at the start of its branches."""
-    flag, *operands = equation.invars
-    made = {variable for operations in moved.values() for each in operations for variable in each.outvars}
-    stay = [
-        position for position, operand in enumerate(operands) if isinstance(operand, Literal) or operand not in made
-    ]
-    needed = dict.fromkeys(
-        variable
-        for operations in moved.values()
-        for each in operations
-        for variable in _variables(each.invars)
-        if variable not in made
-    )
+def _with_moved(cond: Any, moved: Mapping[int, Sequence[Any]]) -> Any:
+    """Returns the `cond` with the moved operations at the start of their branches."""
+    flag, *operands = cond.invars
+    operations = [operation for branch in moved.values() for operation in branch]
+    made = {variable for operation in operations for variable in operation.outvars}
+    inputs = {variable: None for operation in operations for variable in _variables(operation.invars)}
+    needed = [variable for variable in inputs if variable not in made]
+    is_made = [not isinstance(operand, Literal) and operand in made for operand in operands]
     branches = []
-    for number, branch in enumerate(equation.params["branches"]):
-        inner = branch.jaxpr
-        names = {operand: inner.invars[p] for p, operand in enumerate(operands) if p not in stay}
-
-        def rename(variables: Iterable[Any], names: dict[Any, Any] = names) -> list[Any]:
-            return [v if isinstance(v, Literal) else names.get(v, v) for v in variables]
-
-        before = [
-            each.replace(invars=rename(each.invars), outvars=rename(each.outvars)) for each in moved.get(number, [])
-        ]
-        invars = [*(inner.invars[position] for position in stay), *needed]
-        branches.append(branch.replace(jaxpr=inner.replace(invars=invars, eqns=[*before, *inner.eqns])))
-    return equation.replace(
-        invars=[flag, *(operands[position] for position in stay), *needed],
-        params={**equation.params, "branches": tuple(branches)},
-    )
+    for number, branch in enumerate(cond.params["branches"]):
+        program = branch.jaxpr
+        # In the branch, a key has the name of the parameter that it replaces.
+        pairs = list(zip(operands, program.invars, is_made, strict=True))
+        names = {operand: parameter for operand, parameter, replaced in pairs if replaced}
+        derived = [_rename(operation, names) for operation in moved.get(number, ())]
+        parameters = [parameter for _, parameter, replaced in pairs if not replaced]
+        program = program.replace(invars=[*parameters, *needed], eqns=[*derived, *program.eqns])
+        branches.append(branch.replace(jaxpr=program))
+    left = [operand for operand, replaced in zip(operands, is_made, strict=True) if not replaced]
+    return cond.replace(invars=[flag, *left, *needed], params={**cond.params, "branches": tuple(branches)})
 
 
-def _used(program: Any) -> set[Any]:
-    return {v for each in program.eqns for v in _variables(each.invars)} | set(_variables(program.outvars))
+def _rename(operation: Any, names: Mapping[Any, Any]) -> Any:
+    invars = [atom if isinstance(atom, Literal) else names.get(atom, atom) for atom in operation.invars]
+    return operation.replace(invars=invars, outvars=[names.get(variable, variable) for variable in operation.outvars])
 
 
 def _variables(atoms: Iterable[Any]) -> Iterable[Any]:
     return (atom for atom in atoms if not isinstance(atom, Literal))
 
 
-def _returns_keys(equation: Any) -> bool:
-    dtypes = [getattr(variable.aval, "dtype", np.dtype(bool)) for variable in equation.outvars]
-    return not equation.effects and all(jnp.issubdtype(dtype, jax.dtypes.prng_key) for dtype in dtypes)
+def _returns_keys(operation: Any) -> bool:
+    dtypes = [getattr(variable.aval, "dtype", np.dtype(bool)) for variable in operation.outvars]
+    return not operation.effects and all(jnp.issubdtype(dtype, jax.dtypes.prng_key) for dtype in dtypes)

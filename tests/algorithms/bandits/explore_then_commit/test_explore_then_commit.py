@@ -14,6 +14,7 @@ import scipy.stats
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.bandits._bulk import total_per_arm, total_turns
 from jaxdp.core import State
 from jaxdp.numerics import compensated, fixed_point
 from jaxdp.random import ties
@@ -388,3 +389,10 @@ def test_counts_may_be_whole_floats():
     learner = explore_then_commit(num_arms=2.0, explore_rounds=4.0)  # pyright: ignore[reportArgumentType]
     run = jaxdp.simulator(learner, bernoulli_bandit([0.1, 0.9]), 8)
     assert jax.jit(run)(jax.random.key(0), run.params(epsilon=math.inf))["best_arm_plays"] >= 2
+
+
+@pytest.mark.parametrize("played", [0, 2, 7])
+def test_rewards_of_arms_in_turn_are_added_by_turns(played):
+    rewards = jnp.arange(12, dtype=jnp.int32) ** 2
+    by_arm = total_per_arm((played + jnp.arange(12)) % 4, rewards, 4)
+    assert total_turns(rewards, jnp.asarray(played), 4).tolist() == by_arm.tolist()
