@@ -27,8 +27,9 @@ class Estimate(NamedTuple):
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
             Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 * tolerance *
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
-            Directions that the features do not determine, up to rounding, do not count. In 32-bit mode, rounding may
-            keep the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be reached.
+            This distance excludes directions that the features do not determine, up to rounding. In 32-bit mode,
+            rounding may keep the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be
+            reached.
         stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
         interval: [dim, 2] float, ends of each parameter's confidence interval. The confidence is for one parameter, not
             for all at once. None unless `estimate` was called with `intervals`.
@@ -145,8 +146,8 @@ def minimize(
 def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
     """Returns two powers of two: the root mean square of all features, rounded down, and the divisor of each column.
 
-    The first is [], the second [] or [dim]. All columns are divided by the first. Only if there is neither a radius nor
-    `zero_sum`, a column of very different size has a separate divisor.
+    The first is [], the second [] or [dim]. Every divisor equals the first, with one exception: if there is neither a
+    radius nor `zero_sum`, a column of very different size has a separate divisor.
     """
     features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
     largest = jnp.max(jnp.abs(features))

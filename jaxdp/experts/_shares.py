@@ -70,5 +70,5 @@ def project(shares: jax.Array, floor: float, sort: Callable[[jax.Array], jax.Arr
 
 def odds(totals: Sum, learning_rate: Scalar) -> jax.Array:
     """Returns the odds of exponential weights, exp(-learning_rate * (total - smallest total)), [num_experts] float."""
-    # Computes differences first, because they are small, so that the rounding excess of large totals affects them.
+    # Differences come first. They are small, so a subtraction of the totals' rounding excess still changes them.
     return jnp.exp(-learning_rate * ((totals.total - totals.total.min(-1, keepdims=True)) - totals.excess))

@@ -1,10 +1,10 @@
 """Find the winner of an election by private duels, and the number of voters needed.
 
 Every voter answers one duel, or a few, from their ballot. Reports how often
-each learner names the winner, how often the estimators of private-ranking
-name it on the same ballots, and how these proportions change in
-larger electorates with the same distribution of ballots. This simulation is
-for people who may see the ballots.
+each learner names the winner, on these ballots and in larger electorates
+with the same distribution of ballots, and how often the estimators of
+private-ranking name it on these ballots. This simulation is for people who
+may see the ballots.
 """
 
 import warnings

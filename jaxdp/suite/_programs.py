@@ -1,4 +1,4 @@
-"""Finds the factory that a name of the benchmark means, and hashes its program."""
+"""Finds the factory of a learner or estimator by name, and hashes the program in its source files."""
 
 import ast
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxdp.registry import ESTIMATORS, LEARNERS
 
-# Required arguments that are the same for every learner, as functions of the number of rounds that are used.
+# Values of required arguments, as functions of the number of rounds used. They are the same for every learner.
 FIXED: Mapping[str, Callable[[int], int]] = {
     "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of every number of arms
     "num_rounds": lambda horizon: horizon // 10,
@@ -49,7 +49,7 @@ def resolve(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def earlier_entry(name: str) -> str:
-    """Returns an earlier entry of the registry that the benchmark plays in the same way; empty if there is none."""
+    """Returns the name of an earlier learner that the benchmark plays in the same way; empty if there is none."""
     if name not in LEARNERS:
         return ""
     earlier = itertools.takewhile(lambda other: other != name, LEARNERS)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
     """Returns the record of a part of a sweep that starts now, with sizes, time, versions, devices and processor.
 
-    `sizes` are the sizes of (*static axes, *axes, seed) with this part. Versions, devices and processor are read from
-    the template's provenance.
+    `sizes` are the store's sizes along (*static axes, *axes, seed), including this part. Versions, devices and
+    processor are read from the template's provenance.
     """
     source = json.loads(template.attrs["provenance"])
     when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

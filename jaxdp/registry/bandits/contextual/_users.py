@@ -31,7 +31,7 @@ def context_of(index: Any, num_arms: int, dim: int) -> Any:
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns two runs of one user each; the moments of the two contexts and rewards differ as much as possible."""
+    """Returns two runs of one user each; x x^T and y x (for context x, reward y) differ as much as possible."""
     return tuple(
         UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
