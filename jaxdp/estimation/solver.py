@@ -99,7 +99,6 @@ def minimize(
     def step(loop: Loop) -> Loop:
         evaluation, certificate = evaluate(loop.theta)
         failed = jnp.isnan(certificate)
-        closer = (certificate <= loop.best.certificate) | failed
         line_search = {
             "value": evaluation.value,
             "grad": evaluation.gradient,
@@ -114,11 +113,13 @@ def minimize(
         is_close = jnp.asarray(True)
         if isinstance(optimizer_state, NewtonState) and certify is None:
             is_close = optimizer_state.decrement <= DECREMENT_RATIO * tolerance
+        converged = (certificate <= tolerance) & is_close
+        closer = (certificate <= loop.best.certificate) | failed | converged
         best = Estimate(
             theta=jnp.where(failed, jnp.nan, jnp.where(closer, loop.theta, loop.best.theta)),
             certificate=jnp.where(closer, certificate, loop.best.certificate),
             steps=loop.best.steps + 1,
-            converged=(certificate <= tolerance) & is_close,
+            converged=converged,
         )
         theta = project(jnp.asarray(optax.apply_updates(loop.theta, updates)), radius, zero_sum=zero_sum)
         return Loop(theta, optimizer_state, best)
