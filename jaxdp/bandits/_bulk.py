@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.kernels import own_kernel
+
 
 def clip_rewards(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
     """Clips rewards of the first `length` rounds to {0, 1}, and sets all others to 0; returns [rounds] `integer`s."""
@@ -20,8 +22,13 @@ def total_turns(rewards: jax.Array, played: jax.Array, num_arms: int) -> jax.Arr
 
     `rewards` are [rounds] integers, for a multiple of `num_arms` rounds.
     """
-    totals = rewards.reshape(-1, num_arms).sum(axis=0, dtype=rewards.dtype)
-    return jnp.roll(totals, played % num_arms)
+
+
+    def add(rewards: jax.Array) -> jax.Array:
+        return rewards.reshape(-1, num_arms).sum(axis=0, dtype=rewards.dtype)
+
+    # In a kernel of the sum, rewards would be drawn by scalar code.
+    return jnp.roll(own_kernel(add, rewards), played % num_arms)
 
 
 def count_turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:

@@ -14,6 +14,7 @@ from jaxdp.core.interface import text
 from jaxdp.numerics.platforms import is_cpu
 from jaxdp.persons import with_unit
 from jaxdp.simulation.run import outcomes as sums
+from jaxdp.simulation.run.branches import with_late_operations
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
@@ -26,7 +27,6 @@ from jaxdp.simulation.run.heard import (
     warn_few_heard,
     warn_returning_people,
 )
-from jaxdp.simulation.run.keys_in_branches import with_keys_in_branches
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.late import hear_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
@@ -236,7 +236,7 @@ def simulator(
         traced, world = trace_once(learner), trace_once(played_world)
         roots, play = start(traced, world, key, inputs)
         stages = [
-            stage._replace(advance=with_keys_in_branches(stage.advance))
+            stage._replace(advance=with_late_operations(stage.advance))
             for stage in MAKERS[engine](traced, world, horizon)
         ]
         step = stages[0].advance

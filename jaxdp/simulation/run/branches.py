@@ -1,24 +1,31 @@
-"""Derives keys inside the branches that use them, so that rounds without a release compute no hash for it."""
+"""Moves operations into the branches that use them, so that rounds without a release compute nothing for it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 # A user of a variable: the index of an operation, and the branch that uses the variable if the operation is a `cond`.
 User = tuple[int, int]
 NO_BRANCH = -1
+KEYS = ("random_fold_in", "random_split", "random_unwrap", "random_wrap")
+SHAPES = ("broadcast_in_dim", "concatenate", "dynamic_slice", "gather", "iota", "reshape", "slice", "squeeze")
+SELECTIONS = ("and", "clamp", "eq", "ge", "gt", "le", "lt", "max", "min", "ne", "not", "or", "select_n", "xor")
+WORDS = ("bitcast_convert_type", "convert_element_type", "shift_left", "shift_right_arithmetic", "shift_right_logical")
+EXACT = frozenset((*KEYS, *SHAPES, *SELECTIONS, *WORDS))
+ARITHMETIC = frozenset(("add", "mul", "sub"))  # exact for integers
 OUTPUT = (-1, NO_BRANCH)  # the variable is an output of the program
 
 
-def with_keys_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function with the same results, which derives keys inside the branches of `lax.cond` that use them.
+def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function with the same results, with operations inside the branches of `lax.cond` that use them.
 
     XLA does not move operations into branches. A learner that releases rarely would otherwise compute a hash for its
-    key in every round. Only operations that return keys are moved, so results do not change in any bit.
+    key in every round, and a learner that reads only some rewards would draw all of them. Only operations that do not
+    round are moved, because XLA may compute a product and a sum of one kernel with a single rounding. So results do not
+    change in any bit.
     """
 
     def call(*arguments: Any) -> Any:
@@ -28,14 +35,15 @@ def with_keys_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*jax.tree.unflatten(structure, leaves))
 
         traced, shapes = jax.make_jaxpr(flat_function, return_shape=True)(*leaves)
-        return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(move_keys(traced))(*leaves))
+        return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(move_into_branches(traced))(*leaves))
 
     return call
 
 
-def move_keys(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """Moves each operation that returns keys for only one branch of one `cond` into this branch."""
+def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
+    """Moves each exact operation that only one branch of one `cond` uses into this branch."""
     program = traced.jaxpr
+    origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
     operations = dict(enumerate(program.eqns))
     users: dict[Any, set[User]] = {variable: {OUTPUT} for variable in _variables(program.outvars)}
     moved: dict[int, dict[int, list[Any]]] = {}  # by index of the `cond`, by branch
@@ -43,7 +51,7 @@ def move_keys(traced: ClosedJaxpr) -> ClosedJaxpr:
         operation = operations[index]
         users_of_outputs = {user for variable in operation.outvars for user in users.get(variable, ())}
         cond, branch = next(iter(users_of_outputs), OUTPUT)
-        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _returns_keys(operation):
+        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _is_exact(operation, origins):
             moved.setdefault(cond, {}).setdefault(branch, []).insert(0, operations.pop(index))
             users_of_inputs = [(variable, (cond, branch)) for variable in _variables(operation.invars)]
         else:
@@ -105,6 +113,20 @@ def _variables(atoms: Iterable[Any]) -> Iterable[Any]:
     return (atom for atom in atoms if not isinstance(atom, Literal))
 
 
-def _returns_keys(operation: Any) -> bool:
-    dtypes = [getattr(variable.aval, "dtype", np.dtype(bool)) for variable in operation.outvars]
-    return not operation.effects and all(jnp.issubdtype(dtype, jax.dtypes.prng_key) for dtype in dtypes)
+def _is_exact(operation: Any, origins: Mapping[Any, Any]) -> bool:
+    """Returns whether an operation computes its outputs without rounding."""
+    name = operation.primitive.name
+    if name == "jit":
+        program = operation.params["jaxpr"].jaxpr
+        inside = {variable: each for each in program.eqns for variable in each.outvars}
+        return not operation.effects and all(_is_exact(each, inside) for each in program.eqns)
+    if name in EXACT:
+        return not operation.effects
+    if name not in ARITHMETIC:
+        return False
+    if jnp.issubdtype(operation.outvars[0].aval.dtype, jnp.integer):
+        return True
+    first, second = operation.invars
+    is_uniform = isinstance(second, Literal) and not isinstance(first, Literal) and first in origins
+    # A uniform variate is a float in [1, 2), made of random bits, minus 1.
+    return name == "sub" and is_uniform and origins[first].primitive.name == "bitcast_convert_type"

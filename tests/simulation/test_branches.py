@@ -8,7 +8,7 @@ from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.numerics.equations import equations
 from jaxdp.random import fast_key
 from jaxdp.simulation import simulator
-from jaxdp.simulation.run.keys_in_branches import move_keys, with_keys_in_branches
+from jaxdp.simulation.run.branches import move_into_branches, with_late_operations
 
 
 def in_one_branch(key, round_, value):
@@ -46,14 +46,14 @@ FUNCTIONS = {in_one_branch: [], in_both_branches: ["fold_in"], also_outside: ["f
 def test_results_are_the_same(function, rounds):
     keys, axes = jax.random.split(fast_key(jax.random.key(3)), 7), (0, None if isinstance(rounds, int) else 0, None)
     plain, moved = (
-        jax.jit(jax.vmap(each, axes))(keys, rounds, 0.5) for each in (function, with_keys_in_branches(function))
+        jax.jit(jax.vmap(each, axes))(keys, rounds, 0.5) for each in (function, with_late_operations(function))
     )
     assert (plain == moved).all()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
 def test_only_keys_of_one_branch_are_moved(function):
-    moved = move_keys(jax.make_jaxpr(function)(jax.random.key(3), 1, 0.5))
+    moved = move_into_branches(jax.make_jaxpr(function)(jax.random.key(3), 1, 0.5))
     names = [each.primitive.name for each in moved.jaxpr.eqns]
     assert [name for name in names if "fold_in" in name] == [f"random_{name}" for name in FUNCTIONS[function]]
 
