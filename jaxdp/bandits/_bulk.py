@@ -23,7 +23,6 @@ def total_turns(rewards: jax.Array, played: jax.Array, num_arms: int) -> jax.Arr
     `rewards` are [rounds] integers, for a multiple of `num_arms` rounds.
     """
 
-
     def add(rewards: jax.Array) -> jax.Array:
         return rewards.reshape(-1, num_arms).sum(axis=0, dtype=rewards.dtype)
 

@@ -1,4 +1,4 @@
-"""Keys that only one branch uses are derived in this branch, and results stay the same."""
+"""Operations that only one branch uses are moved into this branch, and results stay the same."""
 
 import jax
 import jax.numpy as jnp
@@ -58,11 +58,23 @@ def test_only_keys_of_one_branch_are_moved(function):
     assert [name for name in names if "fold_in" in name] == [f"random_{name}" for name in FUNCTIONS[function]]
 
 
-def test_a_round_without_a_release_derives_no_key_for_it():
-    run = simulator(explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.2, 0.6]), 9)
+def test_arithmetic_of_floats_stays():
+    def scale(flag, value):
+        scaled = jnp.maximum(value, 0) * 3
+        return jax.lax.cond(flag, lambda: jnp.where(flag, scaled, 0) + 1, lambda: value)
+
+    moved = move_into_branches(jax.make_jaxpr(scale)(True, 0.5))
+    assert "mul" in [each.primitive.name for each in moved.jaxpr.eqns]
+
+
+@pytest.mark.parametrize(("engine", "number"), [("rounds", 1), ("blocks", 0)])
+def test_rounds_derive_only_keys_that_they_use(engine, number):
+    """Checks that keys of releases are derived in branches, and by blocks also keys of rewards."""
+    learner, world = explore_then_commit(num_arms=2, explore_rounds=4), bernoulli_bandit([0.2, 0.6])
+    run = simulator(learner, world, 9, engine=engine)
     program = jax.make_jaxpr(run)(fast_key(jax.random.key(0)), run.params(epsilon=1.0))
-    (loop,) = (each for each in equations(program) if each.primitive.name == "while")
+    loop = next(each for each in equations(program) if each.primitive.name == "while")
     body = loop.params["body_jaxpr"].jaxpr
     derived = [each for each in body.eqns if each.primitive.name == "random_fold_in"]
     needed = {variable for each in body.eqns for variable in each.invars if not hasattr(variable, "val")}
-    assert len([each for each in derived if needed & set(each.outvars)]) == 1  # the key of the reward
+    assert len([each for each in derived if needed & set(each.outvars)]) == number

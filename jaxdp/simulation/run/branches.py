@@ -14,8 +14,8 @@ KEYS = ("random_fold_in", "random_split", "random_unwrap", "random_wrap")
 SHAPES = ("broadcast_in_dim", "concatenate", "dynamic_slice", "gather", "iota", "reshape", "slice", "squeeze")
 SELECTIONS = ("and", "clamp", "eq", "ge", "gt", "le", "lt", "max", "min", "ne", "not", "or", "select_n", "xor")
 WORDS = ("bitcast_convert_type", "convert_element_type", "shift_left", "shift_right_arithmetic", "shift_right_logical")
-EXACT = frozenset((*KEYS, *SHAPES, *SELECTIONS, *WORDS))
-ARITHMETIC = frozenset(("add", "mul", "sub"))  # exact for integers
+MOVABLE = frozenset((*KEYS, *SHAPES, *SELECTIONS, *WORDS))
+ARITHMETIC = frozenset(("add", "mul", "sub"))  # may move only if their outputs are integers
 OUTPUT = (-1, NO_BRANCH)  # the variable is an output of the program
 
 
@@ -23,9 +23,9 @@ def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function with the same results, with operations inside the branches of `lax.cond` that use them.
 
     XLA does not move operations into branches. A learner that releases rarely would otherwise compute a hash for its
-    key in every round, and a learner that reads only some rewards would draw all of them. Only operations that do not
-    round are moved, because XLA may compute a product and a sum of one kernel with a single rounding. So results do not
-    change in any bit.
+    key in every round, and a learner that reads only some rewards would draw all of them. Operations that add or
+    multiply floats stay where they are, because XLA may compute a product and a sum of one kernel with a single
+    rounding. So results do not change in any bit.
     """
 
     def call(*arguments: Any) -> Any:
@@ -41,7 +41,7 @@ def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """Moves each exact operation that only one branch of one `cond` uses into this branch."""
+    """Moves each operation that only one branch of one `cond` uses into this branch, except arithmetic of floats."""
     program = traced.jaxpr
     origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
     operations = dict(enumerate(program.eqns))
@@ -51,7 +51,7 @@ def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
         operation = operations[index]
         users_of_outputs = {user for variable in operation.outvars for user in users.get(variable, ())}
         cond, branch = next(iter(users_of_outputs), OUTPUT)
-        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _is_exact(operation, origins):
+        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _may_move(operation, origins):
             moved.setdefault(cond, {}).setdefault(branch, []).insert(0, operations.pop(index))
             users_of_inputs = [(variable, (cond, branch)) for variable in _variables(operation.invars)]
         else:
@@ -113,14 +113,14 @@ def _variables(atoms: Iterable[Any]) -> Iterable[Any]:
     return (atom for atom in atoms if not isinstance(atom, Literal))
 
 
-def _is_exact(operation: Any, origins: Mapping[Any, Any]) -> bool:
-    """Returns whether an operation computes its outputs without rounding."""
+def _may_move(operation: Any, origins: Mapping[Any, Any]) -> bool:
+    """Returns whether the outputs of an operation have the same bits in any kernel."""
     name = operation.primitive.name
     if name == "jit":
         program = operation.params["jaxpr"].jaxpr
         inside = {variable: each for each in program.eqns for variable in each.outvars}
-        return not operation.effects and all(_is_exact(each, inside) for each in program.eqns)
-    if name in EXACT:
+        return not operation.effects and all(_may_move(each, inside) for each in program.eqns)
+    if name in MOVABLE:
         return not operation.effects
     if name not in ARITHMETIC:
         return False
