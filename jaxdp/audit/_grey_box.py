@@ -15,6 +15,7 @@ from jaxdp.audit.findings import SLACK, GreyBox, find_reuse, measure_sites, wron
 from jaxdp.audit.forced import Base, replacements, run_starter
 from jaxdp.audit.noise_distributions import distribution_faults
 from jaxdp.audit.persons import audited_claim, check_people, first_visits, replace_people
+from jaxdp.audit.play import with_short_blocks
 from jaxdp.audit.replay import Release, Site, UnreadableError, replay
 from jaxdp.audit.same_results import blocks_equal_rounds
 from jaxdp.audit.steps import at, steps_of
@@ -68,11 +69,11 @@ def grey_box(
     recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
     was recorded, the audit cannot decide, and adds a note.
 
-    Steps are compiled on the paths "rounds" and "counts", and the compiled programs are used again in later steps.
-    Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
-    `jaxdp.mechanisms.branches.branch`. In this case, and always for blocks, JAX runs one operation at a time, so that a
-    mechanism may be called inside a branch on public values. Then a round takes about a tenth of a second, and a block
-    up to several seconds.
+    Steps are compiled, and the compiled programs are used again in later steps (for blocks: in steps with the same
+    slots). Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
+    `jaxdp.mechanisms.branches.branch`, or if users decide how long a block is. In this case JAX runs one operation at a
+    time, so that a mechanism may be called inside a branch on public values. Then a round takes about a tenth of a
+    second, and a block up to several seconds.
 
     Args:
         key: a typed PRNG key.
@@ -139,6 +140,7 @@ def grey_box(
     if path not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
     params = jax.tree.map(jnp.asarray, learner.params(**values))
+    learner = with_short_blocks(learner, rounds)
     base = Base(learner, answer, params, claim, path, draw_user, rounds, contexts)
     start = run_starter(base)
     runs, all_replaced, programs = [], [], {}

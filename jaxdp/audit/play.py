@@ -92,6 +92,7 @@ def play(
         ValueError: if the learner lacks the path, or `draw_user` draws users with other shapes or dtypes than `users`.
     """
     rounds = num_rounds(users)
+    learner = with_short_blocks(learner, rounds)
     key_init, roots = _roots(key)
     users = jax.tree.map(jnp.asarray, users)
     # Without the barrier XLA would compute the initial states of all trials of a chunk at compile time, slowly.
@@ -162,6 +163,12 @@ def play(
 
         carry = jax.lax.while_loop(must_continue, partial(step, one_block, _write_block), carry)
     return carry[1]
+
+
+def with_short_blocks(learner: Learner, rounds: int) -> Learner:
+    """Returns the learner with blocks of at most `rounds` rounds, where its functions accept any length."""
+    blocks = (one._replace(length=min(one.length, rounds)) if one.any_length else one for one in learner.blocks)
+    return learner._replace(blocks=tuple(blocks))
 
 
 def _roots(key: jax.Array) -> tuple[jax.Array, Keys]:

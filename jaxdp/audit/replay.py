@@ -19,12 +19,13 @@ from jaxdp.audit.checks import differ
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, must_add_stop
-from jaxdp.audit.steps import Scene, Step, at, choose, is_known, react, slots_of, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, is_known, no_tape, react, slots_of, step_keys
 from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
 
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
+Slots = tuple[tuple[int, int], ...]  # as `slots_of` returns them
 traced_apart = jax.make_user_context(None)  # called with a name: JAX reuses a cached trace only under the same name
 _traces = [object()]  # the current name for traces with a tape
 NOT_CONCRETE = (
@@ -92,19 +93,19 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step for all steps in which the same public leaves differ and the first branches agree."""
+    """A compiled step for all steps with the same slots, differing public leaves and outcomes of first branches."""
 
     # (transcript, start, keys, streams, private, public) -> results of `play_one` (in `_player`) for the base and all
     # neighbours; or `Undecided`
     run: Callable[..., Any]
     # (stage, round, entry) of each release, from the trace. Only stages and the text of entries are used: rounds and
-    # numbers are tracers, and `run` returns the numbers.
+    # numbers are tracers, and `run` returns their values.
     records: list[tuple[str, Any, tape.Entry]]
     name: object  # the step is traced under this name
 
 
-# Compiled steps. A key has the leaves of the public state that differ among neighbours, and the outcomes of the step's
-# first branches. A value is None if the step cannot be compiled.
+# Compiled steps. A key has the leaves of the public state that differ among neighbours, the block and its slots, and
+# the outcomes of the step's first branches. A value is None if the step cannot be compiled.
 Programs = dict[Any, Program | None]
 
 
@@ -228,7 +229,7 @@ def _step(
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
     """Plays one step for the base and all neighbours; returns (tape entries, view, next private and public states)."""
     result = None
-    if programs is not None and scene.path != "blocks":  # a block's rounds depend on the values of its plan
+    if programs is not None:
         result = _run_compiled(scene, step, keys, streams, private, public, axes, use, programs)
     if result is None:
         records: list[tuple[str, Any, tape.Entry]] = []
@@ -237,7 +238,7 @@ def _step(
         try:
             # Under a separate name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
-                arrays, view, state, _ = jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
+                arrays, view, state, *_ = jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
         except NOT_CONCRETE as error:
             _traces[0] = object()  # the failed trace is cached, too, and would record nothing
             raise UnreadableError(
@@ -270,10 +271,13 @@ def _run_compiled(
     The first program stops at the first `branch` and returns its flag. The program for this flag's value stops at the
     next branch, and so on; the program that meets no further branch plays the step.
     """
-    kind, decisions = jax.tree.structure(axes), ()
+    slots = _planned_slots(scene, step, keys, streams, public, axes)
+    if slots is None:
+        return None
+    kind, decisions = (jax.tree.structure(axes), step.block, slots), ()
     while True:
         if (kind, decisions) not in programs:
-            programs[kind, decisions] = _compile(scene, step, axes, use, decisions)
+            programs[kind, decisions] = _compile(scene, step, axes, use, slots, decisions)
         program = programs[kind, decisions]
         if program is None:
             return None
@@ -284,31 +288,64 @@ def _run_compiled(
             programs[kind, decisions] = None
             return None
         if not isinstance(played, Undecided):
-            arrays, view, state, _ = played
-            return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, view, state
+            arrays, view, state, _, rounds = played
+            records = [
+                (stage, int(round_[0]), entry)
+                for (stage, _, entry), round_ in zip(program.records, rounds, strict=True)
+            ]
+            return records, arrays, view, state
         decisions = (*decisions, bool(played.flag))
 
 
-def _compile(scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, decisions: Decisions) -> Program | None:
+def _planned_slots(
+    scene: Scene, step: Step, keys: Any, streams: UserData, public: Any, axes: tuple[Any, ...]
+) -> Slots | None:
+    """Returns the slots of a block, () on other paths; None if the neighbours' plans may differ."""
+    if scene.path != "blocks":
+        return ()
+    planned: list[Slots] = []
+
+    def plan_one(users: UserData, public: Any) -> jax.Array:
+        plan = choose(scene, step, keys, users, public, no_tape)
+        planned.append(slots_of(scene, step, plan, public))
+        return jnp.zeros(())
+
+    try:
+        with jax.disable_jit():
+            jax.vmap(plan_one, in_axes=(axes[0], axes[2]), axis_name=LANE)(streams, public)
+    except NOT_CONCRETE:
+        return None
+    return planned[0]
+
+
+def _compile(
+    scene: Scene, step: Step, axes: tuple[Any, ...], use: Use, slots: Slots, decisions: Decisions
+) -> Program | None:
     """Compiles a step for the flags `decisions` of its first branches; returns None if there are too many branches."""
     if len(decisions) > MOST_DECISIONS:
         return None
     records: list[tuple[str, Any, tape.Entry]] = []
 
     def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
-        play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
+        scene_now, step_now = scene._replace(transcript=transcript), step._replace(start=start)
+        play_one = _player(scene_now, step_now, keys, use, records, slots)
         return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
 
     return Program(jax.jit(with_decisions(run, decisions), compiler_options=quick_options()), records, object())
 
 
 def _player(
-    scene: Scene, step: Step, keys: Any, use: Use, records: list[tuple[str, Any, tape.Entry]]
+    scene: Scene,
+    step: Step,
+    keys: Any,
+    use: Use,
+    records: list[tuple[str, Any, tape.Entry]],
+    planned: Slots | None = None,
 ) -> Callable[..., Any]:
     """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`."""
 
-    # Callers do not use the last output, the values that get noise. It makes JAX raise an error if a release lies in a
-    # branch or a loop: there the value is a tracer, which must not leave the branch.
+    # Callers do not use the fourth output, the values that get noise. It makes JAX raise an error if a release lies in
+    # a branch or a loop: there the value is a tracer, which must not leave the branch.
     def play_one(users: UserData, private: Any, public: Any) -> Any:
         records.clear()
         used_values: list[jax.Array] = []
@@ -325,10 +362,11 @@ def _player(
 
         play = choose(scene, step, keys, users, public, open_tape)
         plan = at(scene.transcript.actions, step.start) if scene.path == "rounds" and scene.sees_plays else play
-        slots = slots_of(scene, step, plan, public)
+        slots = slots_of(scene, step, plan, public) if planned is None else planned
         report, state, used = react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
         view = visible(scene, play, report, state, used)
-        return [_array_fields(entry) for _, _, entry in records], view, state, used_values
+        fields, rounds = [_array_fields(entry) for _, _, entry in records], [jnp.asarray(r) for _, r, _ in records]
+        return fields, view, state, used_values, rounds
 
     return play_one
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.quick_programs import jit_quickly
+from jaxdp.audit.quick_programs import jit_quickly, sums_in_inner_loops
 from jaxdp.core import default_float
 from jaxdp.random import fast_key
 
@@ -142,11 +142,12 @@ def _parts(
 ) -> Iterator[Outputs]:
     """Yields outputs, `chunk` at a time (the last time fewer), until all trials are drawn."""
     lanes = lanes or chunk
+    draw_lanes = _draw_without_ynn if sums_in_inner_loops(release, key, params, data) else _draw
     drawn: list[Outputs] = []
     for start in range(0, trials, chunk):
         calls = range(start // lanes, -(-min(start + chunk, trials) // lanes))
         # The next chunk is computed while the caller uses this one.
-        next_drawn = [_draw(release, chunk, lanes, key, np.int32(call), params, data) for call in calls]
+        next_drawn = [draw_lanes(release, chunk, lanes, key, np.int32(call), params, data) for call in calls]
         if drawn:
             yield _join(drawn)
         drawn = next_drawn
@@ -206,3 +207,4 @@ def _words(x: jax.Array) -> jax.Array:
 
 
 _draw = jit_quickly(outputs_of, runs_long=True, static_argnums=(0, 1, 2))
+_draw_without_ynn = jit_quickly(outputs_of, runs_long=True, without_ynn=True, static_argnums=(0, 1, 2))

@@ -1,7 +1,7 @@
 """Plays one step of a learner again: a round, a block, or the rounds that the engine "counts" plays at once."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +16,13 @@ from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
 OpenTape = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round) -> context that records mechanisms
+
+
+@contextmanager
+def no_tape(stage: str, round_: Any) -> Iterator[None]:
+    """Records nothing; stands for an `OpenTape`."""
+    del stage, round_
+    yield
 
 
 class Scene(NamedTuple):

@@ -1,7 +1,5 @@
 """Decides whether outputs that change while every recorded release is held fixed have no noise or unrecorded noise."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +11,7 @@ from jaxdp.audit.adversary import UserData
 from jaxdp.audit.checks import differ
 from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.replay import Changed, Run, base_value, replay, visible
-from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, no_tape, react, slots_of, step_keys
 from jaxdp.core import State
 
 KEYS = 4096  # keys for each run
@@ -134,7 +132,7 @@ def played_plan(
     """Returns the play or the plan of a step that was played with these keys, and a block's slots."""
     if scene.path == "rounds":
         return at(scene.transcript.actions, step.start), ()
-    plan = choose(scene, step, keys, users, public, _no_tape)
+    plan = choose(scene, step, keys, users, public, no_tape)
     return plan, slots_of(scene, step, plan, public)
 
 
@@ -147,20 +145,14 @@ def _compile_for_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ..
         scene_now, step_now = scene._replace(transcript=transcript), step._replace(start=start)
 
         def play_step(keys, private, public):
-            play = choose(scene_now, step_now, keys, users, public, _no_tape)
-            report, state, used = react(scene_now, step_now, keys, users, State(private, public), plan, slots, _no_tape)
+            play = choose(scene_now, step_now, keys, users, public, no_tape)
+            report, state, used = react(scene_now, step_now, keys, users, State(private, public), plan, slots, no_tape)
             return visible(scene_now, play, report, state, used), state
 
         view, state = jax.vmap(play_step, in_axes=(0, 0, axis))(keys, private, public)
         return jax.tree.map(lambda batch: differ(batch, batch[:1]).any(axis=0), view), *state
 
     return go
-
-
-@contextmanager
-def _no_tape(stage: str, round_: Any) -> Iterator[None]:
-    del stage, round_
-    yield
 
 
 def _some_independent(played: Played, changed: list[Changed]) -> bool:

@@ -48,7 +48,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         reward = jnp.sum(clip_rewards(feedback, plan.length, algorithm.integer))
         return algorithm.advance(keys[plan.length - 1], params, state, reward, plan.length), plan.length
 
-    return Blocks(BLOCK, plan, update_block)
+    return Blocks(BLOCK, plan, update_block, any_length=True)
 
 
 def counts(algorithm: Algorithm) -> Counts:

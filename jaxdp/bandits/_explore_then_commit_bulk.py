@@ -64,7 +64,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     length = BLOCK_PER_ARM * algorithm.num_arms
-    return Blocks(length, plan, update_block, ends=(algorithm.explore_rounds,))
+    return Blocks(length, plan, update_block, ends=(algorithm.explore_rounds,), any_length=True)
 
 
 def counts(algorithm: Algorithm) -> Counts:

@@ -55,7 +55,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         totals = total_per_arm(actions, clip_rewards(feedback, plan.length, integer), algorithm.num_arms)
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
+    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block, any_length=True)
 
 
 def counts(algorithm: Algorithm) -> Counts:

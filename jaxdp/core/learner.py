@@ -195,6 +195,7 @@ class Blocks(NamedTuple):
         ends: rounds after which a block ends early in every lane, if all other blocks have `length` rounds or end at
             `limit`. The number of blocks is then known, so that a GPU does not wait for the host after each block. None
             if blocks may also end early after other rounds.
+        any_length: whether the functions also accept fewer keys than `length`, for a run with fewer rounds.
     """
 
     length: int
@@ -203,6 +204,7 @@ class Blocks(NamedTuple):
     switch_when: SwitchWhenFn | None = None
     slot_rounds: SlotRoundsFn | None = None
     ends: tuple[int, ...] | None = None
+    any_length: bool = False
 
 
 class CountPlanFn(Protocol):

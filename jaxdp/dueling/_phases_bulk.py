@@ -57,7 +57,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         wins = algorithm.wins_so_far(state) + won @ jax.nn.one_hot(actions[:, 0], num_arms, dtype=integer)
         return algorithm.advance(keys[plan.length - 1], params, state.public, wins, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * num_arms, plan, update_block)
+    return Blocks(BLOCK_PER_ARM * num_arms, plan, update_block, any_length=True)
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:

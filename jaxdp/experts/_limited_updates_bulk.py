@@ -54,7 +54,8 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
             public.round, cpu=lambda round_: jnp.zeros_like(round_, bool), default=lambda round_: round_ + 1 >= LONG
         )
 
-    return Blocks(SHORT, plan, update_block, switch_when=is_late), Blocks(LONG, plan, update_block)
+    short = Blocks(SHORT, plan, update_block, switch_when=is_late, any_length=True)
+    return short, Blocks(LONG, plan, update_block, any_length=True)
 
 
 def counts(algorithm: Algorithm) -> Counts:

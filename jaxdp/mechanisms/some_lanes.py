@@ -12,7 +12,9 @@ from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics.kernels import any_lane, batch_over_lanes
 from jaxdp.numerics.platforms import by_platform
 
-CHUNK = 32  # lanes that are computed together; a multiple of every SIMD width
+# Limits on the number of lanes that are computed together, an eighth of all lanes. The smallest is a multiple of every
+# SIMD width. With more than the largest, arrays leave the cache.
+FEWEST, MOST = 32, 256
 
 Tree = TypeVar("Tree")
 
@@ -46,18 +48,19 @@ def in_flagged_lanes(flag: jax.Array, function: Callable[..., Tree], otherwise: 
     def process_in_chunks(operands: Any) -> Tree:
         flags, outputs, inputs = operands
         size = len(flags)
+        together = min(max(FEWEST, size // 8), MOST)
 
         def compute_chunks() -> Tree:
-            order = jnp.nonzero(flags, size=-(-size // CHUNK) * CHUNK, fill_value=size)[0].astype(jnp.int32)
+            order = jnp.nonzero(flags, size=-(-size // together) * together, fill_value=size)[0].astype(jnp.int32)
             count = jnp.sum(flags, dtype=jnp.int32)
 
             def compute_chunk(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
                 start, outputs = carry
-                lanes = lax.dynamic_slice(order, (start,), (CHUNK,))
+                lanes = lax.dynamic_slice(order, (start,), (together,))
                 chunk_outputs = jax.vmap(function)(
                     *jax.tree.map(lambda leaf: leaf[jnp.minimum(lanes, size - 1)], inputs)
                 )
-                return start + CHUNK, jax.tree.map(
+                return start + together, jax.tree.map(
                     lambda output, chunk: output.at[lanes].set(chunk, mode="drop"), outputs, chunk_outputs
                 )
 

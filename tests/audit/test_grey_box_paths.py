@@ -10,6 +10,10 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import grey_box, grey_box_of_paths
+from jaxdp.audit.forced import Base, run_starter
+from jaxdp.audit.play import with_short_blocks
+from jaxdp.audit.replay import Programs, replay
+from jaxdp.audit.steps import steps_of
 from jaxdp.core import State
 from tests.audit import small_learners as small
 from tests.contract.local_commit import local_commit
@@ -85,6 +89,27 @@ def test_totals_that_no_mechanism_sees():
     result = found(right._replace(counts=right.counts._replace(update_counts=own_noise)), "counts", num_bases=8)
     assert (result.verdict, result.faults) == ("inconclusive", ())
     assert "nothing was recorded" in result.notes[0]
+
+
+def test_compiled_blocks_record_what_single_operations_record():
+    entry = registry.LEARNERS["ebs_phased"]
+    learner, rounds = with_short_blocks(entry.make(), 12), 12
+    params, claim = jax.tree.map(jnp.asarray, learner.params(**entry.values)), learner.guarantee(**entry.values)
+    scene, users = run_starter(Base(learner, entry.users_answer, params, claim, "blocks", entry.make_user, rounds))(
+        *jax.random.split(jax.random.key(0))
+    )
+    streams = jax.tree.map(lambda x: jnp.stack([x, x[::-1]]), users)
+    programs: Programs = {}
+    both = [
+        replay(scene, steps_of(scene), jax.random.key(1), streams, np.asarray([-1, 0]), programs=given)
+        for given in (programs, None)
+    ]
+    assert programs
+    assert None not in programs.values()
+    compiled, single = ([(one.round, one.site, one.entry.value) for one in run.releases] for run in both)
+    assert [one[:2] for one in compiled] == [one[:2] for one in single]
+    for one, other in zip(compiled, single, strict=True):
+        np.testing.assert_array_equal(one[2], other[2])
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

@@ -153,15 +153,15 @@ def _lone_blocks() -> Blocks:
     """Builds blocks of the last arm's duels with itself, which release nothing."""
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del keys, params, contexts
+        del params, contexts
         arm = jnp.argmax(public.active).astype(jnp.int32)
-        return BlockPlan(jnp.full((LONE, 2), arm), limit)
+        return BlockPlan(jnp.full((len(keys), 2), arm), limit)
 
     def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys, params, report
         return state, plan.length
 
-    return Blocks(LONE, plan, update_block)
+    return Blocks(LONE, plan, update_block, any_length=True)
 
 
 def _columns(public: Public, width: int) -> Columns:

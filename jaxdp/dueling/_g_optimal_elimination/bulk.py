@@ -55,7 +55,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         wins = algorithm.wins_so_far(state).at[algorithm.slots(public, public.played + offsets)].add(won)
         return algorithm.advance(keys[plan.length - 1], params, public, wins, plan.length), plan.length
 
-    return Blocks(BLOCK, plan, update_block)
+    return Blocks(BLOCK, plan, update_block, any_length=True)
 
 
 def counts(algorithm: Algorithm) -> Counts:

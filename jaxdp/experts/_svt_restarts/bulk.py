@@ -61,9 +61,9 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
         state = algorithm.begin_round(keys[0], params, state)
-        planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
+        planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         sums = algorithm.add_losses(state, actions[0], sum_rounds(losses, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 
-    return (Blocks(length, plan, update_block),) if length >= FEWEST else ()
+    return (Blocks(length, plan, update_block, any_length=True),) if length >= FEWEST else ()

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.mechanisms.some_lanes import CHUNK, in_flagged_lanes
+from jaxdp.mechanisms.some_lanes import FEWEST, MOST, in_flagged_lanes
 
-LANES = 2 * CHUNK + 5
+LANES = 2 * FEWEST + 5
 
 
 def draw(key, scale):
@@ -23,7 +23,7 @@ def in_each_lane(flag, key, scale):
 
 @pytest.mark.parametrize(
     ("lanes", "share"),
-    [(LANES, 0.0), (LANES, 0.1), (LANES, 0.6), (LANES, 1.0), (CHUNK - 1, 0.6), (CHUNK + 1, 1.0)],
+    [(LANES, 0.0), (LANES, 0.1), (LANES, 0.6), (LANES, 1.0), (FEWEST - 1, 0.6), (FEWEST + 1, 1.0), (8 * MOST + 9, 0.3)],
 )
 def test_only_flagged_lanes_have_new_values(lanes, share):
     flags = np.random.default_rng(0).random(lanes) < share
