@@ -109,6 +109,55 @@ def ucb(means, keep, exploration_rate, horizon, regret):  # pragma: no cover  co
         regret[lane] = total
 
 
+@njit(fastmath=True)
+def largest_bound(shares, inverses, plays, factor, used):  # pragma: no cover  compiled
+    """Returns the first arm without plays, otherwise the arm with the largest bound after `used` reports."""
+    spread = factor * np.float32(math.log(np.float32(max(used, 1))))
+    arm, largest = 0, np.float32(-1)
+    for i in range(shares.shape[0]):
+        if plays[i] == 0:
+            return i
+        bound = shares[i] + np.float32(math.sqrt(spread * inverses[i]))
+        if bound > largest:
+            largest, arm = bound, i
+    return arm
+
+
+@njit(parallel=True, fastmath=True)
+def late_ucb(means, keep, exploration_rate, delay, horizon, regret):  # pragma: no cover  compiled
+    """Plays `ucb` with reports that arrive `delay` rounds later, from one ring buffer for each arm."""
+    num, size = means.shape[0], delay + 1
+    factor = HALF * np.float32(exploration_rate)
+    best = means.max()
+    for lane in prange(regret.shape[0]):
+        np.random.seed(lane)  # noqa: NPY002
+        bits, due = np.zeros((num, size), np.bool_), np.zeros((num, size), np.int32)
+        sent, heard = np.zeros(num, np.int32), np.zeros(num, np.int32)
+        ones, shares = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        inverses, plays = np.zeros(num, np.float32), np.zeros(num, np.float32)
+        total, used, arm, waits = 0.0, 0, 0, False
+        for t in range(horizon):
+            if not waits:
+                arm = largest_bound(shares, inverses, plays, factor, used)
+            bits[arm, sent[arm] % size] = reported(means[arm], keep)
+            due[arm, sent[arm] % size] = t + delay
+            sent[arm] += 1
+            total += best - means[arm]
+            waits = True
+            while waits and heard[arm] < sent[arm] and due[arm, heard[arm] % size] <= t:
+                if bits[arm, heard[arm] % size]:
+                    ones[arm] += ONE
+                heard[arm] += 1
+                used += 1
+                plays[arm] += ONE
+                inverses[arm] = ONE / plays[arm]
+                shares[arm] = ones[arm] * inverses[arm]
+                waits = used < t + 1 - delay
+                if waits:
+                    arm = largest_bound(shares, inverses, plays, factor, used)
+        regret[lane] = total
+
+
 @njit(parallel=True, fastmath=True)
 def thompson(means, keep, horizon, regret):  # pragma: no cover  compiled
     """Plays by Beta posteriors of the bits."""

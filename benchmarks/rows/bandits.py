@@ -24,8 +24,9 @@ from jaxdp.bandits import (
     ucb,
 )
 from jaxdp.bandits.convex import fkm, linear_losses, two_point
+from jaxdp.core import delayed
 
-DIM = 10
+DIM, DELAY = 10, 100
 FEW_MEANS = np.linspace(0.2, 0.8, 8)
 LONG = 5000  # rounds of learners with rounds of few nanoseconds: a tile takes as long to start as some hundred rounds
 SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112}
@@ -118,6 +119,14 @@ ROWS = [
         scripts={"NumPy": lambda rounds: numpy_bandits.ucb(generator(), MEANS, KEEP, 4.0, rounds)},
         floor=learner_floor(largest_bound, keys=2, size=ARMS),
         in_table=True,
+        **SIZES,
+    ),
+    LearnerRow(
+        title=f"ucb, delay {DELAY}",
+        learner=lambda horizon: ucb(num_arms=ARMS),
+        world=lambda horizon: delayed(bandit(horizon), DELAY),
+        horizon=LONG,
+        peers={"Numba": lambda horizon, params: partial(numba_bandits.late_ucb, SMALL, KEEP, 4.0, DELAY, horizon)},
         **SIZES,
     ),
     LearnerRow(

@@ -136,7 +136,7 @@ def grey_box(
         table = np.asarray(delays)
         if table.shape != (rounds,) or table.dtype.kind not in "iu" or table.min() < 0:
             raise ValueError(f"delays must be {rounds} integers >= 0, one for each round, got {delays!r}")
-        learner, arrivals = hear_late(learner, table, visits), arrivals + table
+        learner, arrivals = hear_late(learner, table, visits).adapt(), arrivals + table
     if path not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
     params = jax.tree.map(jnp.asarray, learner.params(**values))

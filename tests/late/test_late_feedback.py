@@ -66,10 +66,7 @@ def test_reports_are_heard_as_by_lists_of_reports(name):
     # What compensated sums leave over is itself a rounding error, of the size of one.
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5), last.learner, public)
     assert (
-        int(last.used.sum())
-        == len(heard)
-        <= int(last.arrived.sum())
-        == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
+        int(last.used.sum()) == len(heard) <= int(last.queued.sum()) == int((np.arange(ROUNDS) + delays < ROUNDS).sum())
     )
     assert played["public"].round.tolist() == list(range(1, ROUNDS + 1))
 
@@ -85,9 +82,11 @@ def test_a_batch_is_heard_after_its_last_round():
     run = jaxdp.simulator(bandits.ucb(num_arms=3), batched(ARMS, 50), ROUNDS)
     by_round = run.by_round
     assert by_round is not None
-    played = jax.jit(lambda key: by_round(key, run.params(epsilon=2.0), ROUNDS))(jax.random.key(0))["events"]
-    arrived = np.asarray(played["public"].arrived).sum(1)
-    assert arrived.tolist() == [0] * 49 + [50] * 50 + [100] * 21
+    params = run.params(epsilon=2.0)
+    played = jax.jit(lambda key: by_round(key, params, ROUNDS))(jax.random.key(0))["events"]
+    assert params["learner"].arrived[1:].tolist() == [0] * 49 + [50] * 50 + [100] * 21
+    used = np.asarray(played["public"].used).sum(1)
+    assert np.flatnonzero(np.diff(used, prepend=0)).tolist() == [49, 99]
 
 
 def test_a_learner_that_stops_hears_nothing_more():
@@ -202,7 +201,7 @@ def test_the_longest_queue_fits():
     assert by_round is not None
     lanes = jax.jit(jax.vmap(lambda key: by_round(key, run.params(epsilon=1.0), ROUNDS)))
     public = lanes(jax.random.split(jax.random.key(0), 64))["events"]["public"]
-    waiting = np.asarray(public.arrived - public.used)
+    waiting = np.asarray(public.queued - public.used)
     assert waiting.min() >= 0
     assert 1 < waiting.max() <= delays.max() + 1
 

@@ -112,7 +112,7 @@ def test_reports_of_people_are_heard_as_by_lists_of_reports(name, reports):
     assert len(set(heard)) == len(heard)  # each report once
     assert np.bincount(VISITS.person[heard]).max() == reports
     sent = VISITS.nth < reports
-    assert int(public.arrived.sum()) == (sent & (np.arange(ROUNDS) + drawn_delays() < ROUNDS)).sum()
+    assert int(public.queued.sum()) == (sent & (np.arange(ROUNDS) + drawn_delays() < ROUNDS)).sum()
 
 
 @pytest.mark.parametrize("name", ["ucb_central", "ucb"])
@@ -148,7 +148,7 @@ def test_the_longest_queue_fits():
     assert by_round is not None
     lanes = jax.jit(jax.vmap(lambda key: by_round(key, run.params(epsilon=1.0), ROUNDS)))
     public = lanes(jax.random.split(jax.random.key(0), 64))["events"]["public"]
-    waiting = np.asarray(public.arrived - public.used)
+    waiting = np.asarray(public.queued - public.used)
     assert waiting.min() >= 0
     assert 1 < waiting.max() <= delays.max() + 1
 

@@ -29,6 +29,7 @@ from jaxdp.simulation.run.heard import (
 )
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.late import hear_late
+from jaxdp.simulation.run.late_steps import play_late
 from jaxdp.simulation.run.pieces import known_turns, play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
@@ -136,8 +137,10 @@ def simulator(
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     heard = rounds_heard(learner, environment, horizon)
+    late = None
     if environment.delays is not None:
-        learner = hear_late(learner, environment.delays.table(horizon), environment.visits)
+        late = hear_late(learner, environment.delays.table(horizon), environment.visits)
+        learner = late.adapt()
     if learner.horizon is not None and learner.horizon != heard:
         if learner.reports is None:
             raise ValueError(f"horizon must be the learner's {learner.horizon}, got {horizon}")
@@ -154,7 +157,10 @@ def simulator(
     by_heard = engine == "heard"
     tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
     entries = ("learner", "environment", *tables)
-    turns = known_turns(learner, engine, looks)
+    # If feedback is the same for all actions, all lanes use reports in the same rounds. People's lanes play rounds
+    # together, because in steps the rounds without a report are no branch, and other bits may come out.
+    in_steps = late is not None and not late.same_for_all and learner.reports is None
+    turns = None if in_steps else known_turns(learner, engine, looks)
     # All lanes play the same number of rounds, so the loop does not select between states of stopped lanes.
     same_length = engine in ("rounds", "heard") and learner.done is None
     recorded = dict(record or {})
@@ -242,6 +248,8 @@ def simulator(
         step = stages[0].advance
 
         def until(stop: jax.Array, play: Play) -> Play:
+            if late is not None and in_steps:
+                return play_late(late, world, horizon, roots, inputs, play, stop)
             if same_length and by_heard:
                 return jax.lax.while_loop(
                     lambda play: play.round < stop, lambda play: step(roots, inputs, play, stop), play
