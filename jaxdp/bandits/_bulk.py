@@ -20,11 +20,12 @@ def total_per_arm(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Arr
 def total_turns(rewards: jax.Array, played: jax.Array, num_arms: int) -> jax.Array:
     """Returns the sum of each arm's rewards, [num_arms] integer, if arms are played in turn after `played` rounds.
 
-    `rewards` are [rounds] integers, for a multiple of `num_arms` rounds.
+    `rewards` are [rounds] integers.
     """
 
     def add(rewards: jax.Array) -> jax.Array:
-        return rewards.reshape(-1, num_arms).sum(axis=0, dtype=rewards.dtype)
+        turns = jnp.pad(rewards, (0, -len(rewards) % num_arms)).reshape(-1, num_arms)
+        return turns.sum(axis=0, dtype=rewards.dtype)
 
     # In a kernel of the sum, rewards would be drawn by scalar code.
     return jnp.roll(own_kernel(add, rewards), played % num_arms)

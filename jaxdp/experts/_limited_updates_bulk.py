@@ -14,7 +14,9 @@ from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.platforms import by_platform
 
-SHORT, LONG = 16, 32
+# Maximum rounds played in one step. Blocks are short in early rounds, in which releases are frequent, and always on a
+# CPU, because losses of many rounds do not fit in its cache.
+SHORT, LONG = 16, 256
 
 
 class Algorithm(NamedTuple):

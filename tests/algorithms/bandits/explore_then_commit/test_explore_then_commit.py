@@ -391,8 +391,9 @@ def test_counts_may_be_whole_floats():
     assert jax.jit(run)(jax.random.key(0), run.params(epsilon=math.inf))["best_arm_plays"] >= 2
 
 
+@pytest.mark.parametrize("rounds", [12, 6, 3])
 @pytest.mark.parametrize("played", [0, 2, 7])
-def test_rewards_of_arms_in_turn_are_added_by_turns(played):
-    rewards = jnp.arange(12, dtype=jnp.int32) ** 2
-    by_arm = total_per_arm((played + jnp.arange(12)) % 4, rewards, 4)
+def test_rewards_of_arms_in_turn_are_added_by_turns(played, rounds):
+    rewards = jnp.arange(rounds, dtype=jnp.int32) ** 2
+    by_arm = total_per_arm((played + jnp.arange(rounds)) % 4, rewards, 4)
     assert total_turns(rewards, jnp.asarray(played), 4).tolist() == by_arm.tolist()

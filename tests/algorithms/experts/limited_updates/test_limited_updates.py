@@ -9,7 +9,7 @@ import pytest
 
 import jaxdp
 from jaxdp import experts
-from jaxdp.experts import _limited_updates
+from jaxdp.experts import _limited_updates, _limited_updates_bulk
 from tests.algorithms.experts.selections import KEY
 from tests.algorithms.experts.worlds import stationary
 
@@ -49,8 +49,11 @@ def played_by(engine, losses, horizon=700, lanes=32):
 
 
 @pytest.mark.optimised
+@pytest.mark.parametrize("platform", ["cpu", "default"])
 @pytest.mark.parametrize("losses", ["binary", "bounded"])
-def test_blocks_are_rounds(losses, monkeypatch):
+def test_blocks_are_rounds(losses, platform, monkeypatch):
+    """Checks the short blocks of CPUs, and the short and long blocks of other devices."""
+    monkeypatch.setattr(_limited_updates_bulk, "by_platform", lambda round_, **choices: choices[platform](round_))
     rounds, blocks = (played_by(engine, losses) for engine in ("rounds", "blocks"))
     for name, values in rounds.items():
         np.testing.assert_array_equal(blocks[name], values)
