@@ -1,7 +1,8 @@
 """Wraps parts of JAX outside its stable interface: layouts, XLA's metadata and custom rules for `jax.vmap`.
 
-These parts only make programs faster on a CPU. If the environment has JAXDP_PLAIN=1, they are neither used nor
-imported, and results are the same up to rounding. Set JAXDP_PLAIN if a new version of JAX changes one of these parts.
+These parts only make programs faster. If the environment has JAXDP_PLAIN=1, they are neither used nor imported, and
+`jaxdp.simulation.run.branches` changes no traced program. Results are the same up to rounding. Set JAXDP_PLAIN if a new
+version of JAX changes one of these parts.
 """
 
 import contextlib

@@ -1,14 +1,18 @@
 """Operations that only one branch uses are moved into this branch, and results stay the same."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.extend.core import jaxpr_as_fun
 
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.numerics.equations import equations
+from jaxdp.numerics.private_jax import PLAIN
 from jaxdp.random import fast_key
 from jaxdp.simulation import simulator
-from jaxdp.simulation.run.branches import move_into_branches, with_late_operations
+from jaxdp.simulation.run.branches import inline, move_into_branches, with_late_operations
 
 
 def in_one_branch(key, round_, value):
@@ -67,6 +71,23 @@ def test_arithmetic_of_floats_stays():
     assert "mul" in [each.primitive.name for each in moved.jaxpr.eqns]
 
 
+def test_functions_that_are_compiled_inline_are_inlined_each_time():
+    @partial(jax.jit, inline=True)
+    def twice(key, value):
+        return jax.random.normal(key) + 2 * value, value, 1.5
+
+    def both(key, value):
+        first, same, constant = twice(key, value)
+        return twice(jax.random.fold_in(key, 1), first + same + constant)
+
+    arguments = jax.random.key(3), 0.5
+    traced = jax.make_jaxpr(both)(*arguments)
+    program = traced.replace(jaxpr=inline(traced.jaxpr))
+    assert not [each for each in program.jaxpr.eqns if each.params.get("inline")]
+    assert [float(value) for value in jaxpr_as_fun(program)(*arguments)] == [float(value) for value in both(*arguments)]
+
+
+@pytest.mark.skipif(PLAIN, reason="traced programs are not changed")
 @pytest.mark.parametrize(("engine", "number"), [("rounds", 1), ("blocks", 0)])
 def test_rounds_derive_only_keys_that_they_use(engine, number):
     """Checks that keys of releases are derived in branches, and by blocks also keys of rewards."""

@@ -5,7 +5,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
+
+from jaxdp.numerics.private_jax import PLAIN
 
 # A user of a variable: the index of an operation, and the branch that uses the variable if the operation is a `cond`.
 User = tuple[int, int]
@@ -27,6 +29,8 @@ def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
     multiply floats stay where they are, because XLA may compute a product and a sum of one kernel with a single
     rounding. So results do not change in any bit.
     """
+    if PLAIN:
+        return function
 
     def call(*arguments: Any) -> Any:
         leaves, structure = jax.tree.flatten(arguments)
@@ -42,7 +46,7 @@ def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
     """Moves each operation that only one branch of one `cond` uses into this branch, except arithmetic of floats."""
-    program = traced.jaxpr
+    program = inline(traced.jaxpr)
     origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
     operations = dict(enumerate(program.eqns))
     users: dict[Any, set[User]] = {variable: {OUTPUT} for variable in _variables(program.outvars)}
@@ -61,6 +65,28 @@ def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
     for index, by_branch in moved.items():
         operations[index] = _with_moved(operations[index], by_branch)
     return traced.replace(jaxpr=program.replace(eqns=list(operations.values())))
+
+
+def inline(program: Jaxpr) -> Jaxpr:
+    """Returns the program with the operations of functions that are compiled inline; JAX before 0.12 does this."""
+    operations, names = [], {}  # names: the variable, or literal, that stands for an output of an inlined function
+    for operation in program.eqns:
+        operation = _rename(operation, names)
+        function = operation.params.get("jaxpr")
+        if operation.primitive.name != "jit" or not operation.params.get("inline") or function.consts:
+            operations.append(operation)
+            continue
+        body = inline(function.jaxpr)
+        inside = dict(zip(body.invars, operation.invars, strict=True))
+        for body_operation in body.eqns:  # with new variables, because a function may be called several times
+            inside |= {variable: Var(variable.aval) for variable in body_operation.outvars}
+            operations.append(_rename(body_operation, inside))
+        names |= {
+            variable: output if isinstance(output, Literal) else inside[output]
+            for variable, output in zip(operation.outvars, body.outvars, strict=True)
+        }
+    outputs = [atom if isinstance(atom, Literal) else names.get(atom, atom) for atom in program.outvars]
+    return program.replace(eqns=operations, outvars=outputs)
 
 
 def _users_of_inputs(index: int, operation: Any) -> Iterable[tuple[Any, User]]:
