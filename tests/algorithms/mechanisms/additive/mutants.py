@@ -38,8 +38,8 @@ def classical_gaussian() -> Case:
 def one_dimension_less(key, epsilon, value):
     """Draws the length Gamma(d - 1), which makes noise of unbounded density."""
     key_length, key_direction = jax.random.split(key)
-    length = jax.random.exponential(key_length)
-    direction = jax.random.normal(key_direction, (2,))
+    length = jax.random.exponential(key_length, dtype=value.dtype)
+    direction = jax.random.normal(key_direction, (2,), value.dtype)
     return value + length / epsilon * direction / jnp.linalg.norm(direction)
 
 
