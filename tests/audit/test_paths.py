@@ -1,7 +1,6 @@
 """Transcripts by blocks and by counts, adversaries who react, and what each claim lets them see."""
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import History, UserData, audit, feedback_of_action, full_information, learner_attack
-from jaxdp.audit.play import play, with_short_blocks
+from jaxdp.audit.play import play
 from jaxdp.audit.seen import visible_history
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
@@ -61,36 +60,6 @@ def test_blocks_are_rounds(name):
     ends = starts + length[lanes, starts] - 1
     for a, b in zip(jax.tree.leaves(first.after), jax.tree.leaves(second.after), strict=True):
         np.testing.assert_array_equal(np.asarray(a)[lanes, ends], np.asarray(b)[lanes, starts])
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ebs_elimination",
-        "ebs_phased",
-        "explore_then_commit",
-        "g_optimal_elimination",
-        "limited_updates",
-        "successive_elimination_central",
-        "svt_restarts",
-        "ucb_central",
-    ],
-)
-def test_short_blocks_play_the_same_run(name):
-    """Checks blocks that are cut to the rounds of a run, as audits cut them, against the blocks of the learner."""
-    entry, rounds = LEARNERS[name], 2 if name == "svt_restarts" else 5
-    users = jax.vmap(entry.make_user)(jax.random.split(jax.random.key(0), rounds))
-    learner = entry.make()
-    assert any(one.any_length and one.length > rounds for one in learner.blocks)
-    assert all(one.length <= rounds for one in with_short_blocks(learner, rounds).blocks if one.any_length)
-    whole = learner._replace(blocks=tuple(one._replace(any_length=False) for one in learner.blocks))
-    params, keys = learner.params(**entry.values), jax.random.split(jax.random.key(1), 64)
-
-    def transcripts(learner):
-        run = partial(play, learner, entry.users_answer, params=params, users=users, path="blocks")
-        return jax.jit(jax.vmap(lambda key: run(key)))(keys)
-
-    jax.tree.map(np.testing.assert_array_equal, transcripts(learner), transcripts(whole))
 
 
 @pytest.mark.parametrize("name", ["explore_then_commit", "ebs_phased"])

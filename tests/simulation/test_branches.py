@@ -12,7 +12,7 @@ from jaxdp.numerics.equations import equations
 from jaxdp.numerics.private_jax import PLAIN
 from jaxdp.random import fast_key
 from jaxdp.simulation import simulator
-from jaxdp.simulation.run.branches import inline, move_into_branches, with_late_operations
+from jaxdp.simulation.run.branches import inline, move_into_branches, with_operations_in_branches
 
 
 def in_one_branch(key, round_, value):
@@ -50,7 +50,7 @@ FUNCTIONS = {in_one_branch: [], in_both_branches: ["fold_in"], also_outside: ["f
 def test_results_are_the_same(function, rounds):
     keys, axes = jax.random.split(fast_key(jax.random.key(3)), 7), (0, None if isinstance(rounds, int) else 0, None)
     plain, moved = (
-        jax.jit(jax.vmap(each, axes))(keys, rounds, 0.5) for each in (function, with_late_operations(function))
+        jax.jit(jax.vmap(each, axes))(keys, rounds, 0.5) for each in (function, with_operations_in_branches(function))
     )
     assert (plain == moved).all()
 

@@ -53,6 +53,15 @@ def test_on_a_cpu_the_largest_state_of_all_programs_decides():
     assert planned(HUGE, num_arms=[2, 1000]).tile_size == 272
 
 
+def test_an_error_in_init_is_named_before_the_tile_is_chosen():
+    learner: Any = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=6)
+    wrong = jaxdp.simulator(
+        learner._replace(init=lambda key: None), jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8
+    )
+    with pytest.raises(ValueError, match=r"the learner's init must take \(key, params\)"):
+        _ = planned(HUGE, wrong).tile_size
+
+
 def test_a_cpu_has_256_if_the_state_is_unknown():
     problem = jaxdp.estimation.gaussian_rewards(num_samples=10, dim=2)
     assert planned(HUGE, jaxdp.estimation_run({"local": jaxdp.estimation.debiased_rr()}, problem)).tile_size == 256
@@ -60,7 +69,7 @@ def test_a_cpu_has_256_if_the_state_is_unknown():
 
 def test_the_state_of_a_lane_has_the_size_of_its_arrays():
     run = build(num_arms=100)
-    size = tiles.state_bytes(run, run.params(epsilon=1.0))
+    size = tiles.state_bytes(run, jax.random.key(0), run.params(epsilon=1.0))
     state = jax.jit(run.init)(jax.random.key(0), run.params(epsilon=1.0)) if run.init else None
     assert size == sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(state))
 

@@ -21,7 +21,7 @@ ARITHMETIC = frozenset(("add", "mul", "sub"))  # may move only if their outputs 
 OUTPUT = (-1, NO_BRANCH)  # the variable is an output of the program
 
 
-def with_late_operations(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a function with the same results, with operations inside the branches of `lax.cond` that use them.
 
     XLA does not move operations into branches. A learner that releases rarely would otherwise compute a hash for its
@@ -112,22 +112,23 @@ def _with_moved(cond: Any, moved: Mapping[int, Sequence[Any]]) -> Any:
     """Returns the `cond` with the moved operations at the start of their branches."""
     flag, *operands = cond.invars
     operations = [operation for branch in moved.values() for operation in branch]
-    made = {variable for operation in operations for variable in operation.outvars}
+    outputs = {variable for operation in operations for variable in operation.outvars}
     inputs = {variable: None for operation in operations for variable in _variables(operation.invars)}
-    needed = [variable for variable in inputs if variable not in made]
-    is_made = [not isinstance(operand, Literal) and operand in made for operand in operands]
+    outer_inputs = [variable for variable in inputs if variable not in outputs]
+    is_replaced = [not isinstance(operand, Literal) and operand in outputs for operand in operands]
     branches = []
     for number, branch in enumerate(cond.params["branches"]):
         program = branch.jaxpr
-        # In the branch, a key has the name of the parameter that it replaces.
-        pairs = list(zip(operands, program.invars, is_made, strict=True))
+        # In the branch, an output has the name of the parameter that it replaces.
+        pairs = list(zip(operands, program.invars, is_replaced, strict=True))
         names = {operand: parameter for operand, parameter, replaced in pairs if replaced}
-        derived = [_rename(operation, names) for operation in moved.get(number, ())]
+        first_operations = [_rename(operation, names) for operation in moved.get(number, ())]
         parameters = [parameter for _, parameter, replaced in pairs if not replaced]
-        program = program.replace(invars=[*parameters, *needed], eqns=[*derived, *program.eqns])
+        program = program.replace(invars=[*parameters, *outer_inputs], eqns=[*first_operations, *program.eqns])
         branches.append(branch.replace(jaxpr=program))
-    left = [operand for operand, replaced in zip(operands, is_made, strict=True) if not replaced]
-    return cond.replace(invars=[flag, *left, *needed], params={**cond.params, "branches": tuple(branches)})
+    other_operands = [operand for operand, replaced in zip(operands, is_replaced, strict=True) if not replaced]
+    params = {**cond.params, "branches": tuple(branches)}
+    return cond.replace(invars=[flag, *other_operands, *outer_inputs], params=params)
 
 
 def _rename(operation: Any, names: Mapping[Any, Any]) -> Any:

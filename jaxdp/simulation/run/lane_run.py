@@ -28,8 +28,8 @@ class Run:
         coords: maps the name of a dimension to its coordinates; dimensions may be left out.
         by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
             no rounds, or uses the engine "counts".
-        init: (key, params) -> the state of the lane before the first round. On a CPU, a sweep chooses the number of
-            lanes that it compiles together by the size of this state. None if the run has no such state.
+        init: (key, params) -> the lane's state before the first round. On a CPU, the size of this state decides how
+            many lanes a sweep compiles together. None if the run has no such state.
         made_by: the parts of the simulation, for `repr` and tables.
     """
 

@@ -14,7 +14,7 @@ from jaxdp.core.interface import text
 from jaxdp.numerics.platforms import is_cpu
 from jaxdp.persons import with_unit
 from jaxdp.simulation.run import outcomes as sums
-from jaxdp.simulation.run.branches import with_late_operations
+from jaxdp.simulation.run.branches import with_operations_in_branches
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
@@ -203,10 +203,14 @@ def simulator(
             user_level.name: claim.at_user_level(user_level.rounds_per_user, privacy_unit=f"one {user_level.name}"),
         }
 
-    def start(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Keys, Play]:
+    def start_parts(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Any, Any, Keys]:
+        """Returns the learner's and the environment's states before the first round, and the keys of rounds."""
         key_state, key_world, roots = split_lane_key(check_key(key))
         state = begin("the learner's init", learner.init, key_state, params["learner"])
-        world = begin("the environment's init", played_world.init, key_world, params["environment"])
+        return state, begin("the environment's init", played_world.init, key_world, params["environment"]), roots
+
+    def start(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Keys, Play]:
+        state, world, roots = start_parts(learner, played_world, key, params)
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
         shapes = check_round(learner, played_world, keys, params, state, world)
         if engine in ("blocks", "counts"):
@@ -225,7 +229,8 @@ def simulator(
         )
 
     def init(key: jax.Array, params: Any) -> tuple[Any, Any]:
-        return learner.init(key, params["learner"]), played_world.init(key, both_params(params)["environment"])
+        state, world, _ = start_parts(learner, played_world, key, both_params(params))
+        return state, world
 
     def both_params(params: Any) -> Any:
         """Returns the parameters for playing. To count clipped rounds, the environment also gets the learner's."""
@@ -242,7 +247,7 @@ def simulator(
         traced, world = trace_once(learner), trace_once(played_world)
         roots, play = start(traced, world, key, inputs)
         stages = [
-            stage._replace(advance=with_late_operations(stage.advance))
+            stage._replace(advance=with_operations_in_branches(stage.advance))
             for stage in MAKERS[engine](traced, world, horizon)
         ]
         step = stages[0].advance

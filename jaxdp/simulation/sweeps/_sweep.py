@@ -94,9 +94,8 @@ def sweep(
             size of the store, if a store is read. Otherwise None means 256 on a CPU, or with many lanes 272, 528 or
             1,056, so that there are at least eight tiles and the states of a tile should fit in a core's cache; on a
             GPU, the number of lanes of a program, rounded up to a multiple of 1,024 and capped at 65,536 and at the
-            number that should fit in 4 GiB.
-            With an executor, the first worker's kind of device is decisive. Several tiles run at a time if memory
-            allows; if memory runs out, the number of tiles is halved.
+            number that should fit in 4 GiB. With an executor, the first worker's kind of device is decisive. Several
+            tiles run at a time if memory allows; if memory runs out, the number of tiles is halved.
         chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means about 20
             seconds of work, limited by free memory. A store keeps the chunk size of the first call.
         devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.

@@ -115,7 +115,7 @@ class Plan:
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def _most_state_bytes(self) -> int | None:
-        sizes = [state_bytes(run, params[0]) for run, params in zip(self.runs, self.params, strict=True)]
+        sizes = [state_bytes(run, self.key, params[0]) for run, params in zip(self.runs, self.params, strict=True)]
         return None if None in sizes else max(size for size in sizes if size is not None)
 
     def set_tile_size(self, tile_size: int) -> None:

@@ -82,9 +82,9 @@ def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
     return max((size([*equation.invars, *equation.outvars]) for equation in equations(jaxpr)), default=0)
 
 
-def state_bytes(run: Run, params: Any) -> int | None:
+def state_bytes(run: Run, key: jax.Array, params: Any) -> int | None:
     """Returns the size of a lane's state before the first round in bytes, or None if the run has no `init`."""
     if run.init is None:
         return None
-    leaves = jax.tree.leaves(jax.eval_shape(run.init, jax.random.key(0), params))
+    leaves = jax.tree.leaves(jax.eval_shape(run.init, key, params))
     return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)

@@ -7,7 +7,7 @@ from jaxdp.estimation.solver import minimize
 
 
 def test_a_converged_iterate_replaces_one_with_a_smaller_certificate():
-    """At 0 the gradient is small, but the curvature is so small that the minimum is far away."""
+    """Starts where the gradient is small, but the curvature is so small that the minimum is far away."""
 
     def objective(theta):
         near = jnp.abs(theta[0]) < 1e-3
