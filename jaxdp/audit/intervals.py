@@ -25,7 +25,7 @@ def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float =
         (lower, upper), [...] float64 in [0, 1].
 
     Raises:
-        ValueError: if a count is negative or above its trials, or confidence is outside (0, 1).
+        ValueError: if a count is not an integer in [0, trials], trials are < 1, or confidence is outside (0, 1).
 
     Source:
         Clopper & Pearson (1934); the bounds are quantiles of beta distributions.
@@ -51,7 +51,7 @@ def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
         [...] float64 in [0, 1]; 0 where counts are 0.
 
     Raises:
-        ValueError: if a count is negative or above its trials.
+        ValueError: if a count is not an integer in [0, trials], or trials are < 1.
     """
     successes, total = check_counts(counts, trials)
     return np.where(successes == 0, 0.0, betaincinv(np.maximum(successes, 1), total - successes + 1, error))
@@ -77,11 +77,11 @@ def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
 
 
 class EpsilonBound(NamedTuple):
-    """The lower bound that the counts of some events prove.
+    """A lower bound on epsilon, and the event that proves it.
 
     Attributes:
-        epsilon: lower bound on epsilon at the given delta, >= 0.
-        event: index, into the flattened counts, of the event that proves the bound.
+        epsilon: lower bound on epsilon at the given delta, >= 0. If it is 0, event and direction have no meaning.
+        event: index of the event in the flattened counts.
         direction: "first over second" if the event is likelier under the first input, else "second over first".
     """
 
@@ -162,7 +162,7 @@ def log_ratio_bound(
         [...] float64; -inf where p's lower limit is not above delta.
 
     Raises:
-        ValueError: if a count is negative or above its trials.
+        ValueError: if a count is not an integer in [0, trials], or trials are < 1.
     """
     likely = lower_limit(counts, trials, error) - delta
     unlikely = upper_limit(other_counts, other_trials, error)
@@ -186,7 +186,7 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
         [...] float64; -inf where p's lower limit is 0 or q's upper limit is 1.
 
     Raises:
-        ValueError: if a count is negative or above its trials.
+        ValueError: if a count is not an integer in [0, trials], or trials are < 1.
 
     Source:
         Dong, Roth & Su (2022), Definition 2.6.
@@ -195,7 +195,10 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
 
 
 def check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns counts and trials as float64, broadcast; raises ValueError unless counts are integers in [0, trials]."""
+    """Returns counts and trials as float64, broadcast.
+
+    Raises a ValueError unless trials are >= 1, and counts are integers in [0, trials].
+    """
     successes, total = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(trials, np.float64))
     if not np.all(total >= 1):
         raise ValueError(f"trials must be >= 1, got {np.min(total):g}")

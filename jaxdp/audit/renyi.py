@@ -25,7 +25,9 @@ BISECTIONS = 100
 
 
 class Cells(NamedTuple):
-    """A function g of outputs, an order, and stakes for bets on the means of two transforms of g.
+    """A function g of outputs, an order, and two stakes.
+
+    `mean_bound` bounds the means of exp((order - 1) g) and exp(order g) by bets, and a stake says how much it bets.
 
     Attributes:
         score: the score of an output.
@@ -33,7 +35,7 @@ class Cells(NamedTuple):
         values: [T + 1] float64 <= 0, value of g in each cell; a cell's index is the number of thresholds below it.
         order: order of the divergence, > 1.
         first: True for the divergence of the first distribution from the second, False for the reverse.
-        stakes: stakes of the bets on the two means.
+        stakes: the stakes for the two means.
     """
 
     score: Score
@@ -58,7 +60,7 @@ def choose_cells(
     *,
     error: float,
 ) -> Cells:
-    """Chooses the function g and the order with the largest estimated lower bound on rho.
+    """Chooses the score, direction, number of cells and order with the largest estimated lower bound on rho.
 
     Args:
         scores: S scores.

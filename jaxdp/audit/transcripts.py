@@ -26,7 +26,7 @@ def learner_attack(
     path: str = "rounds",
     draw_user: DrawUser | None = None,
 ) -> Attack:
-    """Builds the attack on a learner's claim, between two runs in which one user differs.
+    """Builds an attack on a learner's claim, which tries to distinguish two runs that differ in one user.
 
     The output is everything that the adversary sees. This depends on the claim's trust model and its `adversary_view`:
 
@@ -37,8 +37,9 @@ def learner_attack(
     * *Joint*: the plays of all other users, and `public` after every round if `adversary_view` names it.
     * *Shuffle*: the same parts as in the central model; the server's view of a batch is in `public`.
 
-    If the adversary sees `public`, and `init` draws it at random, the adversary also sees the value of `public` before
-    the first round. The stopping time of a learner with `done` is always seen.
+    If the adversary sees `public`, and `init` draws it at random, the adversary also sees `public` before the first
+    round (in the local model only if the user who differs has round 0). If the learner has `done`, the stopping time is
+    in the output, unless it follows from the other parts.
 
     Args:
         learner: the learner to attack.
@@ -47,8 +48,9 @@ def learner_attack(
         answer: (answers, history, action) -> feedback, for the answers of one user. It may depend on the past.
         observe: function of the view that returns the output to attack; a good choice makes the attack stronger. None
             attacks the whole view. The function's argument is a dict of the parts that are seen: "action", "report",
-            "public" (after each step) and "before", as in `Transcript`, with only the rounds that are seen. The dict
-            has "length", too, for blocks and counts, and for a learner that may stop while `public` is not seen.
+            "public" (after each step) and "before" (`public` before each step), which are `actions`, `reports`, `after`
+            and `before` of `Transcript` in the rounds that are seen. The dict also has `length` with blocks and counts,
+            and for a learner with `done` that is not local if `public` is not seen.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         draw_user: (key, history) -> the user of a round. The drawn users replace the users of all rounds except the
             round that differs. This models an adversary who chooses all other data while the learner plays. None plays
@@ -124,7 +126,10 @@ def leaf_name(path: Any) -> str:
 
 
 def in_unit(claim: Guarantee, path: Any) -> bool:
-    """Returns whether a leaf may differ between neighbours: `sensitive_fields` names it or its subtree."""
+    """Returns whether a leaf may differ between neighbours.
+
+    It may if `sensitive_fields` is None, or names the leaf or a subtree that contains the leaf.
+    """
     name = leaf_name(path)
     return claim.sensitive_fields is None or any(
         name == unit or name.startswith(f"{unit}.") for unit in claim.sensitive_fields
@@ -132,11 +137,11 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
 
 
 def _recorded_rounds(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
-    """Returns the rounds of each part that the output records.
+    """Returns, for each part of the transcript, the rounds that the output contains.
 
-    These are the rounds that the adversary sees, with one exception: if the claim shows `public`, the value of `public`
-    before round 0 is recorded if and only if this value is random. In the local model the exception applies only if
-    `changed` is 0.
+    These are the rounds that the adversary sees. If the claim shows `public`, then `public` before round 0 is in the
+    output only if it is random, because a constant reveals nothing. In the local model with `changed` > 0, the output
+    has `public` before round `changed` instead.
     """
     which = rounds_seen(claim, changed, rounds)
     if "public" not in claim.adversary_view or (claim.trust_model == "local" and changed > 0):

@@ -25,13 +25,16 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values and statistics of them; differences for release="tree" are in parentheses.
+    """Public state: released values, and statistics of them.
+
+    `ucb_central` uses this state too. Parentheses say what differs there with release="tree".
 
     Attributes:
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm in blocks that have ended (tree: in all rounds).
-        sums: [num_arms] compensated noisy sums of each arm's rewards, over all of the arm's blocks that have ended. If
-            the learner forgets, the sum of only the last such block. (tree: the counters' estimates, [num_arms] float.)
+        sums: [num_arms] compensated noisy sums (see `numerics.compensated`) of each arm's rewards, over all of the
+            arm's blocks that have ended; if `ArmBlocks.forgets`, over only the last of them. (tree: the counters'
+            estimates, [num_arms] float.)
         arm: [] int32, the arm of the current block; between two blocks, the arm of the next block (tree: the arm of the
             next round).
         played: [] integer, rounds played in the current block (tree: 0).
@@ -52,8 +55,8 @@ class ArmBlocks(NamedTuple):
         choose: (key, params, rounds, num_rewards, sums) -> [] int32, the next arm. `sums` are [num_arms] floats.
             `num_rewards` are the numbers of rewards in these sums, 0 for an arm without a release. `params` has the
             field `epsilon`.
-        growth: (params) -> the plays of a block divided by the arm's plays before this block. A block has at least one
-            play.
+        growth: (params) -> the plays of a block divided by the arm's plays before this block. The number of plays is
+            rounded down, but is at least 1.
         forgets: whether an arm's new release replaces the arm's sum; if False, it is added to the sum. If True, growth
             must be 1.
     """
@@ -78,7 +81,7 @@ class ArmBlocks(NamedTuple):
         return self.advance(key, params, state, jnp.clip(reward, 0, 1).astype(integer), jnp.ones((), integer))
 
     def length(self, params, public: Public) -> jax.Array:
-        """Returns the length of the block in rounds: `growth` times the arm's plays before it, at least 1.
+        """Returns the block's length in rounds: `growth` times the arm's earlier plays, rounded down, but at least 1.
 
         If the arm's number of plays would overflow, the length is the largest integer, and the block never ends.
         """

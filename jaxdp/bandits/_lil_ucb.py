@@ -66,9 +66,9 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN counts as `reward_low`).
         constants: "theory" or "heuristic". "theory": the constants of Theorem 2 (see Math). If there is a unique best
-            arm, the recommendation is wrong with probability <= failure_prob. "heuristic": gamma = 0, b = 1/2, w =
-            failure_prob / 5, L = 1 + 10 / K, and ln(n_i + 2) in place of ln((1 + gamma) n_i). The learner then stops
-            several times earlier, but without this guarantee.
+            arm, the recommendation after stopping is wrong with probability <= failure_prob. "heuristic": gamma = 0, b
+            = 1/2, w = failure_prob / 5, L = 1 + 10 / K, and ln(n_i + 2) in place of ln((1 + gamma) n_i). The learner
+            then stops several times earlier, but without this guarantee.
 
     Returns:
         A learner that may stop before the horizon; its actions and recommendations are arms ([] int32).

@@ -1,4 +1,4 @@
-"""Best-arm identification by tests that pair users of two arms, on bits that users randomize."""
+"""Identifies the best arm from randomized bits, by tests that pair the users of one arm with the users of another."""
 
 import math
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class Params:
         randomizer: parameters of the randomizer of the reports.
         slopes: [NUM_SLOPES] float > 0, the values l in the e-value.
         worse_costs: [NUM_SLOPES] float, log cosh(l). In tests that an arm is worse, each discordant pair subtracts this
-            number from the logarithm of the e-value.
+            number from the exponent of slope l.
         near_costs: [NUM_SLOPES] float, the corresponding numbers in tests that an arm is worse by at most the
             tolerance.
         threshold: [] float; a test rejects if the logarithm of the e-value is at least this number.
@@ -43,7 +43,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Public state: the reports, and the arms that remain.
+    """Public state: sums of the reports, and the arms that remain.
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
@@ -53,8 +53,8 @@ class Public(NamedTuple):
         begin: [] integer, number of sweeps that were completed before the current batch. A batch consists of the sweeps
             between two tests.
         sums_before: [num_arms] integer, sums of each arm's reports before the current batch.
-        discordant: [num_arms, num_arms] float, number of discordant pairs for each two arms. Each batch adds its mean
-            number of discordant pairs over all pairings of its users.
+        discordant: [num_arms, num_arms] float; for every two arms, the number of pairs of users with different reports.
+            For each batch, this is the mean over all ways to pair the batch's users of the two arms.
         near: [num_arms] bool, the arms that tests have shown to be at most the tolerance worse than every other active
             arm.
         tie_word: [] uint32, a random word that determines how the recommendation breaks ties between arms.
@@ -78,10 +78,10 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     The k-th users of two arms form a pair. A pair is discordant if its two reports differ, and the arm with the report
     1 wins it. If two arms have equal means, each of them wins a discordant pair with probability 1/2, for every mean
     and every epsilon. So the test needs to know neither a variance nor a gap. An arm is dropped once another active
-    arm's e-value against it (see Math) is at least (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200
-    sweeps over the active arms, and then whenever the number of sweeps has grown by about 1%. The order of users
-    between two tests does not matter, because the test uses the mean number of discordant pairs over all ways to pair
-    these users.
+    arm's e-value against it (see Math) is at least (num_arms - 1) / failure_prob, or with a tolerance at least twice
+    this number. Tests take place after 1, 2, ..., 200 sweeps over the active arms, and then whenever the number of
+    sweeps has grown by about 1%. The order of users between two tests does not matter, because the test uses the mean
+    number of discordant pairs over all ways to pair these users.
 
     With a tolerance w > 0, the learner also stops once the tests show that some active arm is at most w worse than
     every other active arm. Without a tolerance it may never stop if several arms are equally good.
@@ -91,9 +91,10 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It may
-        stop before the horizon. With probability <= failure_prob its recommendation is worse than the best arm (with a
-        tolerance w: by more than w). It supports counts. Use `engine="counts"` for long runs, because it needs only one
-        step from one test to the next.
+        stop before the horizon. The probability that it stops and recommends an arm that is worse than the best arm
+        (with a tolerance w: by more than w) is at most failure_prob. Before it stops, its recommendation is only a
+        guess, as at a horizon that is too short. It supports counts. Use `engine="counts"` for long runs, because it
+        needs only one step from one test to the next.
 
     Raises:
         ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.
@@ -110,18 +111,19 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
         - Why: A reward leaves the user's device once, by randomized response. Everything else, including the stopping
           time, is post-processing.
         - Released: all reports.
-        - Private: no part of the state, which is computed from reports alone.
+        - Private: no part of the state, which is computed from reports and a random word for ties.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6, for tests of pairs. `docs/proofs/pairs.md` proves the test.
 
     Deviations:
-        Wald tests one pair of arms. The reports, the mixture over effects and the union bound over pairs of arms are
-        ours.
+        Wald tests one pair of arms. The reports, the mean over the slopes $l_k$ and the union bound over pairs of arms
+        are ours.
 
     Math:
-        Let $D$ pairs of users of the arms $i$ and $j$ be discordant, and let $S$ be the sum of the reports of arm $j$
-        minus the sum of the reports of arm $i$. Arm $i$ is dropped once the e-value
+        Let $D$ be the number of discordant pairs of users of the arms $i$ and $j$, as a mean over the ways to pair
+        them, and let $S$ be the sum of the reports of arm $j$ minus the sum of the reports of arm $i$. Arm $i$ is
+        dropped once the e-value
 
         $$
         \frac{1}{20} \sum_{k=1}^{20} \frac{\exp(l_k S)}{\cosh(l_k)^D} \ge \frac{K - 1}{\beta}

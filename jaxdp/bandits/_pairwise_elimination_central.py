@@ -131,8 +131,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It
-        supports blocks and counts, and may stop before the horizon. With probability <= failure_prob its recommendation
-        is worse than the best arm (with a tolerance w: by more than w).
+        supports blocks and counts, and may stop before the horizon. The probability that it stops and recommends an arm
+        that is worse than the best arm (with a tolerance w: by more than w) is at most failure_prob. Before it stops,
+        its recommendation is only a guess, as at a horizon that is too short.
 
     Raises:
         ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.

@@ -20,7 +20,7 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """Returns the estimate from the report (the result of `privatize`) and public features. Loops use `lax.scan`."""
+    """Returns the estimate from the report (the result of `privatize`) and public features. It can be traced by JAX."""
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
@@ -32,7 +32,7 @@ class CheckDataFn(Protocol):
 
 
 class NoiseFn(Protocol):
-    """Returns the `jaxdp.estimation.LabelNoise` that `privatize` adds to labels before `fit` minimises its loss."""
+    """Returns the `jaxdp.estimation.LabelNoise` that describes the noise on the way from labels to the estimate."""
 
     def __call__(self, params: Any, features: jax.Array) -> Any: ...
 
@@ -44,7 +44,7 @@ class CovarianceFn(Protocol):
 
 
 class LargeFitFn(Protocol):
-    """Applies `privatize` and `fit` in NumPy to features [num_samples, dim]. Only the report depends on labels.
+    """Applies `privatize` and `fit` in NumPy to features [num_samples, dim]. Reads labels only to compute the report.
 
     Features may be memory-mapped. `offset` is public, [num_samples] float64; None means zeros. The margin of a row x is
     x^T theta plus the row's offset. May read the key once.
@@ -61,14 +61,14 @@ class Estimator(NamedTuple):
         guarantee: (**values) -> Guarantee. On the host: the claim for the same values.
         privatize: the trust boundary. Features are public unless the guarantee's privacy unit includes them.
         fit: returns the estimate, from the output of `privatize`.
-        check: raises for a data set that the estimator does not support. If None, data sets of compared pairs are
-            accepted.
+        check: raises for a data set that the estimator does not support. If None, only data sets of compared pairs are
+            accepted: features [num_samples, dim] and labels [num_samples].
         check_estimate: (estimate) -> None. On the host: raises if nothing was released or the release cannot be used.
             If None, every estimate is accepted.
         features_public: whether the privacy unit leaves features public. If so, `fit` may read them, and callers may
             pass facts that were read from them (`Sample.known_from_features`).
-        noise: describes the noise, if features are public and `fit` replaces labels by unbiased estimates of the
-            labels. Otherwise None, and confidence sets are not available.
+        noise: describes the noise on labels or on the objective, if features are public and the loss is logistic. None
+            if no such description is known; confidence sets are then not available.
         covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known;
             intervals are then not available.
         large: applies `privatize` and then `fit` on the host, in blocks of rows, to features that are too large to
@@ -103,7 +103,8 @@ class Sample(NamedTuple):
 
     Attributes:
         features: [num_samples, ...] float; the estimator's privacy unit determines whether they are private.
-        labels: [num_samples] int, private.
+        labels: [num_samples] numbers, private. For pairs: 1 if the first item won, 0 if the second won, 1/2 for a tie.
+            Otherwise in the form that the estimator's `check` accepts, such as rankings [num_samples, num_items].
         truth: the parameter of the distribution of the labels; None if it is not known. Only metrics read it.
         known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed
             before features were drawn. The simulator passes them to every estimator.

@@ -71,10 +71,11 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory as `factory` does, so that it also returns the same object again for equal arguments.
+    """Decorates a factory like `factory`, and also makes equal calls return the same object.
 
-    JAX then reuses the programs that it compiled for the object's functions. Arguments are equal only if they have the
-    same types. The last 128 requested objects are stored.
+    JAX then reuses the programs that it compiled for the object's functions. Calls are equal if they pass equal
+    arguments of the same types in the same way (by position, or by name in the same order). The last 128 requested
+    objects are stored.
 
     Args:
         function: a function as for `factory`, with a result that depends only on the arguments. Unhashable arguments
@@ -98,7 +99,10 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def describe(algorithm: Any, kind: str) -> str:
-    """Returns the factory call that made an algorithm; if none is recorded, the kind and the name of `params`."""
+    """Returns the factory call that made an algorithm; if none is recorded, "<kind name>".
+
+    The name is the name of the function that defines `params`, or of `params` itself at the top level.
+    """
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
     function = algorithm.params
@@ -108,7 +112,8 @@ def describe(algorithm: Any, kind: str) -> str:
 def format_tuple(value: Any) -> str:
     """Formats a named tuple in one line of less than 200 characters, with arrays as dtype and shape.
 
-    A field `private` never shows a value: numbers in it are printed as their type. Arrays may be traced.
+    A public array without axes is printed as its value, unless it is traced. A field `private` never shows a value:
+    numbers in it are printed as their type.
 
     Examples:
         >>> from jaxdp.core import State
@@ -125,7 +130,11 @@ def shorten(line: str) -> str:
 
 
 def text(value: Any, most: int = LONGEST // 2) -> str:
-    """Formats an argument in at most `most` characters. A longer text is replaced by the type or the factory's name."""
+    """Formats an argument briefly.
+
+    A text of more than `most` characters is replaced: for an algorithm, by its factory's name and "(...)"; for other
+    values, by their attribute `name` or their type. Names of functions are cut at 200 characters.
+    """
     if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
         return shorten(str(value))
     if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):

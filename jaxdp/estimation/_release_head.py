@@ -47,13 +47,13 @@ def release_head(
     margin_stddev: float = 1.0,
     radius: float = np.inf,
 ) -> ReleasedHead:
-    r"""Releases one reward head with central label privacy, with whitened noise from the operating system's randomness.
+    r"""Releases one reward head with central label privacy. The noise is drawn from the operating system's randomness.
 
-    The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, but its noise is not drawn
-    from a JAX key. The weighted whitened features are rounded to integers, and exact discrete Gaussian noise is added
-    to their sum over labels. The noise's standard deviation is 4% to 9% larger than in the simulation, because discrete
-    noise is calibrated through zCDP. Every call releases the labels again, which adds its epsilon and delta: keep the
-    result.
+    The head is computed as in `objective_perturbation(geometry="whitened", weights="cut")`, which simulates it with
+    noise from a JAX key. Features are whitened by their public second moment, weighted, and rounded to integers. Exact
+    discrete Gaussian noise is added to their sum over labels. Its standard deviation is 4% to 9% larger than in the
+    simulation, because discrete noise is calibrated through zCDP. Every call releases the labels again, which adds its
+    epsilon and delta: keep the result.
 
     Args:
         features: [num_samples, dim] float, public: features of the first response minus features of the second one,
@@ -78,13 +78,14 @@ def release_head(
         MemoryError: if the copies of the features need more than the free memory.
 
     Warns:
-        RuntimeWarning: if the solver did not converge; without a ridge (infinite margin_stddev), also if theta makes
-            answers nearly certain, or the norm of a row far exceeds the median norm.
+        RuntimeWarning: if the solver did not converge. Without a ridge (infinite margin_stddev) also if theta makes
+            answers nearly certain and no radius limits it, or in 32-bit mode if the norm of a row far exceeds the
+            median norm.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
-        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, ids and numbers
-          of labels are public.
+        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; features, persons' ids and
+          the number of each person's labels are public.
         - Why: Labels enter only one vector of integers, the sum of 2 y_i v_i. The integer vectors v_i are public, and
           do not depend on an offset. The sum's L2 sensitivity is 2 max |v_i|, or for persons twice the bound of
           `objective_perturbation`. The sum is released once with discrete Gaussian noise that is rho-zCDP, for the rho

@@ -1,4 +1,4 @@
-"""Describes the noise between labels and the minimised objective, for confidence sets and standard errors."""
+"""Describes the noise that privacy adds to labels or to the objective, for confidence sets and standard errors."""
 
 from typing import Any, NamedTuple
 
@@ -9,21 +9,21 @@ from jaxdp.core import NoiseFn
 
 
 class LabelNoise(NamedTuple):
-    """The noise between the labels and the minimised logistic objective.
+    """The noise that privacy adds to labels, or to the logistic objective that is minimised.
 
     Attributes:
         spread: [] float >= 1, length of an interval that contains the unbiased estimate of each label.
-        statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every direction of
-            the span of basis.
-        regularization: [] float >= 0, beta, on the scale of the sum over samples.
+        statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i w_i y_i x_i, in every direction
+            of the span of basis.
+        regularization: [] float >= 0, beta: beta / 2 * |theta|^2 is added to the sum, not the mean, of the losses.
         basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
             whole space.
         weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None means
             that all are 1.
         k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the span of basis: the noise's density is
             proportional to exp(-|z| / k_norm_scale). None means no K-norm noise.
-        back: [dim, dim] float. The noise z with the scales above is in whitened coordinates, and the statistic gets z @
-            back. None means that the noise is added to the statistic itself.
+        back: [dim, dim] float, the map from whitened to original coordinates. The noise z, with the two scales above,
+            is drawn in whitened coordinates, and z @ back is added to the statistic. None means that z itself is added.
     """
 
     spread: jax.Array
@@ -41,7 +41,7 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
     Args:
         features: [num_samples, dim] float.
         zero_sum: whether parameters sum to zero. The basis then consists of columns 2 to dim of the reflection that
-            maps the first axis to the direction (1, ..., 1).
+            maps the first unit vector to -(1, ..., 1) / sqrt(dim).
 
     Returns:
         [dim, dim - 1] float; None if there is no constraint.
@@ -57,7 +57,8 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
 def randomized_labels(zero_sum: bool) -> NoiseFn:
     """Returns `Estimator.noise` for randomized labels; their two de-biased values are 1 / tanh(epsilon / 2) apart.
 
-    `zero_sum` says whether the estimator constrains theta to sum to zero.
+    If samples differ in epsilon, the smallest counts. `zero_sum` says whether the estimator constrains theta to sum to
+    zero.
     """
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:

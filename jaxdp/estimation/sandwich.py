@@ -1,8 +1,9 @@
 """Covariances of estimates, for standard errors and intervals: the sandwich V = H^-1 M H^-1 / n of M-estimators.
 
-H is the mean curvature of the losses and M is the mean square of their slopes, both at the estimate. V does not assume
-that the model of the labels is right (Huber, 1967). If an estimator uses labels only through a noisy statistic, M is
-computed from the model, plus the noise's covariance.
+H is the mean curvature of the losses and M is the mean square of their slopes, both at the estimate. If M is computed
+from labels or reports, V holds even if the model of the labels is wrong (Huber, 1967). If an estimator uses labels only
+through a noisy statistic, M is computed from the model and the noise's covariance, and V holds only if the model is
+right.
 """
 
 from collections.abc import Callable
@@ -73,10 +74,11 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
     """Computes the covariance of the minimiser of a logistic objective with a noisy statistic of the labels.
 
     V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i) x_i
-    x_i^T + (beta / n) I. N is the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2 I for
-    K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
-    released, so the middle factor comes from the model, and V is wrong if the model is wrong. V does not contain the
-    bias that beta adds.
+    x_i^T + (beta / n) I. Here z_i = x_i^T theta, w_i is `noise.weights`, and beta is `noise.regularization`. N is the
+    covariance of the noise on the statistic: s^2 I for Gaussian noise with s = `noise.statistic_stddev`, and (r + 1)
+    b^2 I for K-norm noise in r dimensions with b = `noise.k_norm_scale`. If the noise is drawn in whitened coordinates,
+    with this covariance C, then N = back^T C back with `noise.back`. Labels are not released, so the middle factor
+    comes from the model, and V is wrong if the model is wrong. V does not contain the bias that beta adds.
     """
     columns = features if noise.basis is None else _product(features, noise.basis)
     count, rank = columns.shape

@@ -20,9 +20,8 @@ class CounterParameters(NamedTuple):
         rho: the zCDP budget of the counter; infinity for the non-private algorithm.
         noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round. Totals after
             earlier rounds have at most this standard deviation.
-        regret_bound: bound on the expected regret against every sequence of the class with the given number of
-            switches, for oblivious losses; None if no bound is proved, which is the case with noise for all classes
-            except `static()`.
+        regret_bound: bound on the expected regret, for oblivious losses, against every sequence of the class that has
+            the given number of switches; None if no bound is proved. With noise, a bound is proved only for `static()`.
     """
 
     learning_rate: float
@@ -56,9 +55,10 @@ def counter_weights_parameters(
     """Returns the learning rate of `counter_weights`, with the regret bound at this rate if one is proved.
 
     Let v be the variance of the noise in one expert's total after the last round. Over the class `static()`, the rate
-    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes, the rate is the minimum of sqrt(8 *
-    ln(1 / pi) / T) and 1 / sqrt(v). The former is the best rate without noise, where pi is the comparator's prior. No
-    bound is proved for the latter; in measurements, rates of 1 to 1.5 times 1 / sqrt(v) had about the same regret.
+    minimises the bound ln N / rate + rate * (T / 8 + v / 2). Over other classes, let p be the prior probability of the
+    comparator. The rate is the smaller of sqrt(8 * ln(1 / p) / T), which is best without noise, and 1 / sqrt(v). With
+    noise, no bound is proved for it; in measurements, all rates from 1 / sqrt(v) to 1.5 / sqrt(v) had about the same
+    regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the non-private tuning.

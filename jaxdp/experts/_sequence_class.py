@@ -14,8 +14,8 @@ class Label(NamedTuple):
 
     Attributes:
         expert: [] int32, the current expert.
-        row: [] int32, the other part of the state. For `switching`, the number of switches so far; for `markov()`, the
-            index of the sequence's rate; for other classes, 0.
+        row: [] int32, the other part of the state. For `switching`, the number of switches so far; for `markov` without
+            a switch rate, the index of the sequence's rate; for other classes, 0.
     """
 
     expert: jax.Array
@@ -26,13 +26,14 @@ class Weights(NamedTuple):
     """For each state, the total weight of all sequences in this state.
 
     Attributes:
-        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, row c contains the
-            sequences with c switches so far, and sums do not include the prior of later switches. For `markov()`, each
-            row is determined only up to a factor. For `static()`, ().
+        sums: [num_rows, num_experts] numbers, each stored as a float times a power of two. For `switching`, row c
+            contains the sequences with c switches so far; the prior weight of the rounds to come is left out, and
+            `odds`, `marginal` and `draw` add it. For `markov` without a switch rate, each row is determined only up to
+            a factor. For `static()`, ().
         removed: [] int32, the exponent of the power of two by which all sums have been divided.
         evidence: compensated sums of logarithms, because products that are rounded in every step would drift. For
-            `markov()`, [num_rows]: log2 of the total weight of the sequences with each rate, up to a common constant.
-            For `static()`, [num_experts]: log2 of the weight of each expert. For other classes, ().
+            `markov` without a switch rate, [num_rows]: log2 of the total weight of the sequences with each rate, up to
+            a common constant. For `static()`, [num_experts]: log2 of the weight of each expert. For other classes, ().
     """
 
     sums: Scaled | tuple[()]
@@ -43,11 +44,13 @@ class Weights(NamedTuple):
 class SequenceClass(NamedTuple):
     """A class of sequences of experts, with its prior; all functions except the first process one lane.
 
-    The first step of a class may be at any `round` r; the class then contains sequences of horizon - r rounds.
+    A learner may start a class at any round r: its first call of `forward` has this `round`, and the class contains
+    sequences of the horizon - r rounds that remain.
 
     Attributes:
         log_inverse_prior: (num_switches, num_rounds=horizon) -> ln(1 / pi(E)), on the host, where pi is the prior and E
-            a sequence with these numbers of rounds and switches; infinity if the class has no such sequence.
+            a sequence with these numbers of rounds and switches; infinity if the class has no such sequence. Raises a
+            ValueError unless num_switches < num_rounds.
         init: () -> weights before any loss.
         forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses` and takes the step to the next
             round. `scaled_losses`, [num_experts] float of any sign, are learning_rate * losses of `round`; rounds are

@@ -1,8 +1,8 @@
 """Wraps parts of JAX outside its stable interface: layouts, XLA's metadata and custom rules for `jax.vmap`.
 
-These parts only make programs faster. If the environment has JAXDP_PLAIN=1, they are neither used nor imported, and
-`jaxdp.simulation.run.branches` changes no traced program. Results are the same up to rounding. Set JAXDP_PLAIN if a new
-version of JAX changes one of these parts.
+These parts only make programs faster. With the environment variable JAXDP_PLAIN=1, they are neither used nor imported,
+and `jaxdp.simulation.run.branches` does not move operations into branches. Results are the same up to rounding. Set
+JAXDP_PLAIN if a new version of JAX changes one of these parts.
 """
 
 import contextlib

@@ -73,15 +73,15 @@ def curves(
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
             (proportion of ones, for values 0 or 1; 95% confidence interval by Clopper-Pearson) or None (mean without a
             band).
-        labels: legend text of each value of `hue`.
+        labels: texts of the values of `hue` in the legend, and of values of `x` that are not numbers at the axis.
         label: legend text of the curve if there is no `hue`.
         bars: whether to draw error bars, side by side, instead of bands.
         highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
             panel with more than seven coloured curves is hard to read. None highlights all curves.
         xscale: "linear" or "log". None chooses "log" if all x are positive and the largest finite x is at least 10
             times the smallest. For positive `epsilon`, or one positive x, None always chooses "log".
-        yscale: "linear" or "log". None keeps the scale that you have set on `ax`. If you have set no scale, None
-            chooses it in the same way from the heights of the marks, or "linear" if `band` is "share".
+        yscale: "linear" or "log". None keeps any other scale than "linear" that you have set on `ax`. Otherwise None
+            chooses the scale in the same way from the heights of the marks, or "linear" if `band` is "share".
         xlabel: text of the horizontal axis; None derives it from the name, or from the attributes `long_name` and
             `units`.
         ylabel: text of the vertical axis; None derives it in the same way.
@@ -93,8 +93,9 @@ def curves(
         The axes. The figure's caption, or `caption(ax)`, explains marks, bands, truncated bands and missing marks.
 
     Raises:
-        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or an option is not among its choices.
+        ValueError: if the values are not real numbers with a dimension of seeds (for "share", zeros and ones); other
+            dimensions have several values; `x` is None and no default exists; an x cannot be drawn on the axis; or an
+            option is not among its choices, or contradicts another option.
 
     Examples:
         >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [1.0, 2.0]}, ("epsilon", "seed"), "l2_error")
@@ -115,7 +116,8 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     positions = axis_positions(x, along, xscale, [label_of(x, value, labels) for value in along])
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
-    prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, estimates.middle.values)
+    is_share = band == "share" and ax.get_yscale() == "linear"
+    prepare_y(ax, "linear" if is_share and yscale is None else yscale, estimates.middle.values)
     hues = [None] if hue is None else values_of(values[hue])
     if highlight is not None:
         _check_highlight(highlight, hue, hues)
@@ -237,10 +239,10 @@ def draw_curve(
 
 
 def _side_by_side(where: AxisPositions, step: float, count: int) -> np.ndarray:
-    """Returns the positions of the marks of one of `count` curves, all shifted horizontally by the same length.
+    """Returns the horizontal positions of one curve's marks, each shifted by the same length on the axis.
 
-    `step` is the curve's number, counted from the middle of all curves. Error bars of different curves are then side by
-    side, and remain apart from the bars at neighbouring x.
+    There are `count` curves, and `step` is the curve's index minus (count - 1) / 2. Error bars of different curves are
+    then side by side, and remain apart from the bars at neighbouring x.
     """
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)

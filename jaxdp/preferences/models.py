@@ -36,8 +36,8 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
     """Draws the item that is preferred to all other items (Plackett-Luce, top-1).
 
-    Item k of K is drawn with a probability proportional to exp(utilities[k]). With the same key, the result is the
-    first item of the ranking by `sample_rankings`.
+    Item k of K is drawn with a probability proportional to exp(utilities[k]). With the same key, and utilities without
+    NaN, the result is the first item of the ranking by `sample_rankings`.
 
     Args:
         key: PRNG key.

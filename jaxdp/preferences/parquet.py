@@ -16,7 +16,7 @@ _NUMERIC = ("weight",)
 def parquet_rows(
     data: bytes, name: str, check_columns: Callable[[list[str]], None]
 ) -> Iterator[tuple[str, list[str], list[str], int]]:
-    """Yields the distinct rows of each batch of a Parquet file of names and weights, as text.
+    """Yields the distinct rows of each batch of a Parquet file of comparisons (names, weights, ties), as text.
 
     A few bytes of Parquet can represent very many rows. Therefore rows are read in batches, and equal rows of a batch
     are counted.
@@ -28,8 +28,8 @@ def parquet_rows(
             file.
 
     Yields:
-        (position of the row's first occurrence in its batch, such as "row 3", column names, fields, count of the row in
-        its batch).
+        (text such as "row 3", with the position of the row's first occurrence in the batch, counted from 1 in the whole
+        file; column names; fields; number of times that the row occurs in the batch).
 
     Raises:
         ValueError: if pyarrow is not installed; or if the file is not Parquet, is damaged, is too large, or has a

@@ -50,17 +50,19 @@ def private_labels(
     """Reports each label once by randomized response, so that you may train any models on the reports.
 
     Training on reports is post-processing, which needs no privacy accountant. Public columns (prompts, responses,
-    features) are not protected. No error depends on the values of labels.
+    features) are not protected. No exception depends on the values of labels.
 
     Args:
-        labels: [num_samples] in [0, 1]; 1 if the first item of the pair was preferred, 1/2 for a tie. A fair coin
-            breaks a tie before the label is randomized. Numbers outside [0, 1] are clipped, and NaN counts as a tie.
+        labels: [num_samples] in [0, 1]; 1 if the first item of the pair was preferred, 0 if the second, 1/2 for a tie.
+            Before the label is randomized, a number p between 0 and 1 is replaced by 1 with probability p, else by 0.
+            Numbers outside [0, 1] are clipped, and NaN counts as a tie.
         epsilon: the budget, > 0, of one label or, with `persons`, of one person. At infinity the labels 0 and 1 are
             reported unchanged.
         persons: [num_samples] public ids of the persons who gave the labels. If a person has k labels, each label has
             the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has the budget
             k epsilon.
-        key: PRNG key of a simulation, as secret as the labels. Threefry is not a cryptographic generator.
+        key: PRNG key, for simulations. Keep it as secret as the labels. JAX's generator, Threefry, is not
+            cryptographic.
         release: whether the reports are meant for untrusted people. If so, the reports are drawn from random words of
             the operating system instead of a key, by an integer threshold that is rounded towards more privacy. Keep
             the reports, because a second call would report the labels again and cost epsilon once more.
@@ -75,8 +77,8 @@ def private_labels(
 
     Privacy:
         - Claim: epsilon-DP in the local model.
-        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace-one; ids and numbers of labels
-          are public.
+        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace-one; persons' ids and the number
+          of each person's labels are public.
         - Why: Reports are randomized independently. With `persons`, the k reports of a person have epsilon / k each and
           compose to epsilon.
 
@@ -167,8 +169,8 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         - Post-processing of reports, which costs no privacy.
 
     Source:
-        Natarajan et al. (2013), Lemma 1; Ray Chowdhury, Kini & Natarajan (2024), arXiv 2403.00409, for DPO: with the
-        flip probability as `label_smoothing`, it is the loss `loss_type="robust"` of TRL's DPO trainer.
+        Natarajan et al. (2013), Lemma 1; Ray Chowdhury, Kini & Natarajan (2024), arXiv 2403.00409, for DPO. The loss
+        `loss_type="robust"` of TRL's DPO trainer, with the flip probability as `label_smoothing`, is this estimate.
 
     Examples:
         >>> losses = debiased_loss(jnp.array([0.5, 0.5]), jnp.array([1, 0], jnp.int32), jnp.inf)
@@ -200,7 +202,7 @@ def to_jsonl(
     first: Sequence[str],
     second: Sequence[str],
 ) -> None:
-    """Writes reported preferences as JSON lines with the columns that TRL's DPO trainer reads.
+    """Writes reported preferences as JSON lines, with the columns of TRL's DPO trainer and the flip probability.
 
     Each line has `prompt`, `chosen`, `rejected` and `flip_prob`. `chosen` is the response that the report prefers; the
     label may prefer the other response. If all flip probabilities are equal, pass this number to TRL as

@@ -46,7 +46,7 @@ class BoundStudy(NamedTuple):
 
 
 class TextOnly(NamedTuple):
-    """The result of options with which the command only prints a text, without simulation and output folder.
+    """A text that the command prints instead of a simulation. It then makes no output folder.
 
     Attributes:
         text: function without arguments that returns the text to print.
@@ -59,21 +59,22 @@ class TextOnly(NamedTuple):
 class Study:
     """A study: an annotated function, its figure and its report. The study's command is derived from them.
 
-    A function's argument that is `Annotated` with a `typer.Option` becomes an option of the command, with the
-    argument's name (or the name in the `Option`), type, default and help. A sequence becomes an option that can be
-    repeated. An argument annotated with `Derived` is computed from options. Any other argument of `figure`, `report`
-    and `instead` gets the option or the argument of `simulate` with the same name, or if there is none, keeps its
-    default. Each option is declared by only one function. The docstring of the module that defines `simulate` is the
-    command's help text.
+    An argument of `simulate` or `instead` that is `Annotated` with a `typer.Option` becomes an option of the command,
+    with the argument's name (or the name in the `Option`), type, default and help. A sequence becomes an option that
+    can be repeated. An argument annotated with `Derived` is computed from options. Any other argument of `instead` gets
+    the value of the option with the same name; any other argument of `figure` and `report`, the value of the option or
+    of the argument of `simulate` with the same name. Without such a value, the argument keeps its default. Each option
+    is declared by only one function. The docstring of the module that defines `simulate` is the command's help text.
 
     Attributes:
         simulate: function(**arguments, **scheduling) that returns the results.
         figure: function(results, **arguments) that returns the figure of the results.
         report: function(results, **arguments) that returns the results as text.
-        instead: function(options keyed by name, **options) that returns a `TextOnly` if the options replace the
-            simulation by a text, else None. The attribute is None if the study has no such options.
+        instead: function(values, **arguments) that returns a `TextOnly` to print a text instead of simulating, or None
+            to simulate; `values` maps each option's name to its value. If the attribute is None, the study always
+            simulates.
         files: as in `BoundStudy`.
-        quick: values of options, by parameter name, that replace the defaults with --quick, for a first look.
+        quick: values of options, by parameter name. With --quick, for a first look, they replace the defaults.
         minutes: time in minutes, including compilation, that the study takes with its defaults on two cores; None if
             the time depends on data.
     """
@@ -107,7 +108,7 @@ class Study:
         return list(options.values())
 
     def bind(self, **options: Any) -> BoundStudy | TextOnly:
-        """Returns the study with values for all options.
+        """Returns the study with values for all options, or the text of `instead`.
 
         Args:
             **options: values of options, by parameter name; all other options have their defaults.
@@ -153,7 +154,7 @@ def _declared_options(function: Callable[..., Any]) -> Iterator[inspect.Paramete
 
 
 def _with_lists(kind: Any) -> Any:
-    """Replaces `Sequence` by `list` in a type, because Typer supports only lists."""
+    """Replaces `Sequence` by `list` in a type and in members of a union, because Typer supports only lists."""
     if get_origin(kind) is Sequence:
         return list[get_args(kind)]
     if isinstance(kind, types.UnionType):

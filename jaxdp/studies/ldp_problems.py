@@ -29,10 +29,11 @@ class Problem(NamedTuple):
 
     Attributes:
         learner: the learner's name.
-        world: description of the losses.
+        world: description of the losses or arms.
         make: function(horizon, dim) that returns (learner, environment).
         values: parameter values of learner and environment, except epsilon.
-        upper: function(epsilon, horizon, dim) that returns an upper bound on the expected regret, with constants.
+        upper: function(epsilon, horizon, dim) that returns an upper bound on the expected regret, with its constant
+            factors.
         trivial: regret per round without learning, that is, at the centre of the ball or with uniformly drawn arms.
     """
 

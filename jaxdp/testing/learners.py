@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 class LearnerPrograms(Programs):
-    """Programs that run a learner against an environment, round by round and with the learner's other engines.
+    """Programs that run a learner against an environment, with the engines "rounds", "blocks" and "counts".
 
     The class takes the arguments of `jaxdp.testing.check_learner`, except `skip` and `only`.
     """
@@ -96,12 +96,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def simulate(self) -> Any:
-        """The compiled run by rounds, which is traced once."""
+        """The compiled run with the engine "rounds", which is traced once."""
         return jax.jit(self._simulator("rounds").simulate)
 
     @Shared
     def trace(self) -> Any:
-        """The trace of the run by rounds at the values; tracing fails if functions do not fit together."""
+        """The trace of `simulate` at the first grid point; tracing fails if functions do not fit together."""
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
@@ -152,7 +152,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lane_outputs(self) -> list[Any]:
-        """Returns outputs of lanes played by single steps, at the checkpoints and in the form of `batch_outputs`."""
+        """Returns the outputs of `lanes` at the checkpoints, in the form of `batch_outputs`."""
         shapes = self.trace.out_info
 
         def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
@@ -168,12 +168,12 @@ class LearnerPrograms(Programs):
         return [stack([stack([outputs_at_checkpoints(steps) for steps in lanes]) for lanes in self.lanes])]
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
-        """Returns the outputs of one lane by rounds."""
+        """Returns the outputs of one lane with the engine "rounds"."""
         return self.simulate(key, params)
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """Runs the first rounds of the first lane eagerly. Also returns the error of a reused key, or None."""
+        """Runs the first `EAGER_ROUNDS` of the first lane eagerly. Also returns the error of a reused key, or None."""
         assert self.trace is not None
         params = jax.tree.map(jnp.asarray, self.first_point)
 
@@ -201,7 +201,7 @@ class LearnerPrograms(Programs):
         check_keys_of(self.step.trace(roots, params, play).jaxpr, num_carried=len(jax.tree.leaves(play)), free=free)
 
     def check_eager(self) -> None:
-        """Checks that compiled rounds have the same results as eager rounds."""
+        """Checks that the eager rounds have about the same floats as the compiled rounds."""
         for compiled, eager in zip(self.lanes[0][0], self.eager_outputs[0], strict=False):
             check_close(eager, (compiled.after, compiled.report), self.tolerance)
 
@@ -212,12 +212,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def blocks(self) -> Any:
-        """Returns the outputs of the same lanes by blocks."""
+        """Returns the outputs of all lanes with the engine "blocks"."""
         return compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
 
     @Shared
     def counts(self) -> Any:
-        """Returns outputs of the same lanes by counts, only at the horizon, so that steps are as long as possible."""
+        """Returns the outputs of all lanes with the engine "counts", at the horizon alone to make steps long."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -234,12 +234,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def count_samples(self) -> Samples:
-        """Outputs of many lanes by counts."""
+        """Outputs of many lanes with the engine "counts"."""
         return draw(self._sampling(), "counts")
 
     # ---- checks ------------------------------------------------------------------------------------------------------
     def check_plays(self, engine: str, outputs: Any) -> None:
-        """Checks that every play is an action that the environment declares."""
+        """Checks that every play is an action that the environment declares, or else the learner."""
         outside = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
         if len(outside):  # if no actions are declared, only negative counts are outside
             point, seed = outside[0]
@@ -278,7 +278,7 @@ class LearnerPrograms(Programs):
         chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
 
     def check_ends(self) -> None:
-        """Checks that the program for a GPU, a loop over the declared number of blocks, has the same outputs."""
+        """Checks that the program for a GPU, which loops over the declared number of blocks, returns `blocks` too."""
         with trace_for("gpu"):
             outputs = compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
         chex.assert_trees_all_equal(outputs, self.blocks)

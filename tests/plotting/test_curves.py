@@ -129,6 +129,10 @@ def test_shares_are_from_zero_to_one():
     assert "Clopper-Pearson" in below(ax.figure)
     with pytest.raises(ValueError, match=r"values must be 0 or 1 if band is 'share', got 0.5"):
         plotting.curves(0.5 * hits, hue="epsilon", band="share")
+    logarithmic: Any = Figure().add_subplot()
+    logarithmic.set_yscale("log")
+    plotting.curves(hits, hue="epsilon", band="share", ax=logarithmic)
+    assert logarithmic.get_yscale() == "log"
 
 
 def test_places_in_any_order_are_sorted():

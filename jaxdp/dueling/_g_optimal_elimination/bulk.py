@@ -1,4 +1,4 @@
-"""Plays many rounds of elimination by designs at once: as blocks, or as counts of duels.
+"""Plays many rounds of elimination by G-optimal designs in one step: as blocks of rounds, or as counts of duels.
 
 Blocks give the same results as single rounds, bit for bit. All duels of a phase are known in advance. A block plan or a
 count plan covers rounds of one phase only.
@@ -17,7 +17,7 @@ BLOCK = 128
 
 
 class Algorithm(NamedTuple):
-    """The functions of the algorithm that the bulk forms use.
+    """The number of arms, and the functions of the algorithm that `blocks` and `counts` use.
 
     Attributes:
         num_arms: number of arms.
@@ -40,7 +40,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Builds blocks of rounds."""
+    """Builds the functions that play blocks of at most 128 rounds; a block ends at the end of a phase."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -59,7 +59,10 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Builds functions that simulate a phase by counts of ordered pairs, a flattened [num_arms, num_arms] matrix."""
+    """Builds the functions that play rounds of a phase by the number of duels of each ordered pair of arms.
+
+    These numbers are a flattened [num_arms, num_arms] matrix.
+    """
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Draws the hypothesis and the two arms of RUCB from given bounds."""
+"""Finds the hypothesis of RUCB, and draws the two arms of its duel."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
 
     Args:
         champions: [num_arms] bool, arms that may beat all others.
-        hypothesis: [] int32, of the previous round.
+        hypothesis: [] int32, the previous round's hypothesis, or -1.
     """
     is_alone = jnp.sum(champions, dtype=jnp.int32) == 1
     is_kept = (hypothesis >= 0) & champions[hypothesis]
@@ -25,7 +25,10 @@ def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
 
 
 def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Draws a champion, [] int32: the hypothesis with probability 1/2. Draws from all arms if there is no champion.
+    """Draws a champion, [] int32, or one of all arms if there is no champion.
+
+    If there are other champions, the hypothesis has probability 1/2, and the others share the rest equally. Without a
+    hypothesis, all have the same probability.
 
     Args:
         uniform: [] float in [0, 1).
@@ -44,8 +47,8 @@ def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Ar
 
     Args:
         uniform: [] float in [0, 1).
-        bounds: [num_arms] float, upper bounds on the probability of beating the left arm, minus 1/2. The left arm's
-            entry is replaced by 0.
+        bounds: [num_arms] float, upper bounds on the probability of beating the left arm, minus 1/2, times any number >
+            0. The left arm's entry is replaced by 0.
         left: [] int32.
     """
     is_left = jnp.arange(len(bounds), dtype=jnp.int32) == left

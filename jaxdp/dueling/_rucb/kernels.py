@@ -1,8 +1,9 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with arms and pairs unrolled.
 
-Tests check that the results equal the results of the plain steps in `_rucb` bit for bit. For more than `MOST_ARMS` arms
-the plain steps are faster. In a sweep's program of 256 lanes, the plain steps take 1.5 times as long with 3 arms, and
-2.7 times as long with 10 arms: `python benchmarks/run.py --clock processor "fast form of rucb"`.
+Tests check that the results equal the results of the plain steps in `_rucb` bit for bit. In a sweep's program of 256
+lanes, the plain steps take 1.5 times as long as these with 3 arms, and 2.7 times as long with 10 arms. With more than
+`MOST_ARMS` arms, the plain steps are faster. `python benchmarks/run.py --clock processor "fast form of rucb"` repeats
+the measurement.
 """
 
 import functools
@@ -91,7 +92,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """Returns the row entries[index] without a gather, by comparing the scalar `index` with every position."""
+    """Returns the row entries[index] without a gather, by comparing the scalar `index` with every position after 0."""
     selected = entries[0]
     for i in range(1, len(entries)):
         is_index = index == i

@@ -1,4 +1,7 @@
-"""One pass of SGD on the objective of `objective_perturbation`, and the SGD of DP-Reward's simulation (see Source)."""
+"""Builds estimators by SGD: on the objective of `objective_perturbation`, and as in the simulation of DP-Reward.
+
+DP-Reward is the paper of Chowdhury, Zhou & Natarajan (2023).
+"""
 
 import jax.numpy as jnp
 import optax
@@ -78,7 +81,8 @@ def sgd_objective_perturbation(
         $$
 
         where $\Pi$ projects onto the ball of radius $B$, $\eta$ is `learning_rate`, and $Z$ is the noise of
-        `objective_perturbation`.
+        `objective_perturbation`. With weights, $w_t$, $\tilde S$ and $\beta$ are first divided by the mean weight. With
+        zero_sum, the features are centred, and $\Pi$ also projects onto $\sum_j \theta_j = 0$.
     """
     release = check_release(constants, weights, noise, max_dim=max_dim)
     check_choice("average", average, AVERAGES)
@@ -101,10 +105,10 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    r"""Builds the estimator of DP-Reward's simulation: SGD on raw labels, with the linear term w / n in every gradient.
+    r"""Builds the estimator of DP-Reward's simulation: SGD on raw labels, with the same noise in every gradient.
 
-    This estimator exists to reproduce the published figure. With a constant step the error of the last iterate does not
-    fall with n.
+    The noise is w / n, where n is the number of samples, and w is a Gaussian vector that is drawn once. This estimator
+    exists to reproduce the paper's figure. With a constant step the error of the last iterate does not fall with n.
 
     Args:
         average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
@@ -170,7 +174,10 @@ def _one_pass(
     average: str,
     weighted: Weighted | None = None,
 ) -> Estimate:
-    """Runs SGD on (1/n) sum_i w_i loss(x_i^T theta, targets_i) + linear^T theta / n + beta / (2 n) * |theta|^2."""
+    """Runs SGD on (1/n) sum_i w_i loss(x_i^T theta, targets_i) + linear^T theta / n + ridge / 2 * |theta|^2.
+
+    Weights are scaled to the mean 1. The ridge is beta / n, divided by the mean weight before this scaling.
+    """
     dtype, num_samples = features.dtype, features.shape[0]
     ridge = jnp.asarray(params.regularization, dtype) / num_samples
     data = Pass(

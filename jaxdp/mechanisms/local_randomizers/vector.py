@@ -31,10 +31,10 @@ class VectorParams:
     """Traced values of a vector randomizer.
 
     Attributes:
-        epsilon: [] float, privacy budget, > 0; at infinity reports are the scaled vectors themselves.
+        epsilon: [] float, privacy budget, > 0; infinity adds no noise.
         noise_stddev: [] float >= 0, standard deviation of Gaussian noise; 0 for Laplace noise.
         radius: [] float > 0, the maximum norm; vectors with a larger norm are rescaled to this norm.
-        sensitivity: [] float, twice the radius, rounded up.
+        sensitivity: [] float, twice the radius, enlarged by the rounding error of a norm and rounded up.
     """
 
     epsilon: Scalar
@@ -45,9 +45,10 @@ class VectorParams:
 
 @factory
 def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
-    r"""Reports an array of bounded norm, such as a gradient, with Laplace noise (L1 norm) or Gaussian noise (L2 norm).
+    r"""Builds a randomizer of arrays, such as gradients: it rescales an array to a ball, and adds noise to each entry.
 
-    At epsilon = inf the report is the array itself, rescaled to the ball if its norm is larger than the radius.
+    The noise is Laplace noise for the L1 norm, and Gaussian noise for the L2 norm. At epsilon = inf the report is the
+    array itself, rescaled to the ball if its norm is larger than the radius.
 
     Args:
         shape: shape of the arrays.
@@ -56,8 +57,9 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
     Returns:
         A randomizer for one user's array, floats of this shape. An array outside the ball is rescaled to the ball's
-        boundary; NaN counts as 0, and infinity as a large number. Reports are floats of this shape and of JAX's default
-        type. The estimate is the report. There is no `total`.
+        boundary; NaN counts as 0, and other entries are first clipped to the range from -2^126 to 2^126. Reports are
+        floats of this shape and of JAX's default type. The estimate is the report. The field `total` is None, so sums
+        of reports cannot be drawn directly.
 
     Raises:
         ValueError: if shape has an entry that is not an integer >= 1, or norm is unknown. The result's `params` raises
@@ -71,16 +73,16 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
     Privacy:
         - Claim: epsilon-DP (L1) or (epsilon, delta)-DP (L2) in the local model.
         - Unit: one array; adjacency: replace one, by any array of this shape.
-        - Sensitivity: Twice the radius, including rounding errors of a norm.
+        - Sensitivity: Twice the radius, enlarged by the rounding error of a norm.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
 
     Deviations:
-        The noise is integers on a grid, as in `laplace`; the value is exact up to floating point.
+        The rescaled array is rounded to a public grid, and the noise is integers on this grid, as in `laplace`.
 
     Math:
-        With $\Pi$ the rescaling of vectors of larger norm to norm $R$, the radius, the report is
+        Let $R$ be the radius, and let $\Pi$ rescale every vector of a norm above $R$ to norm $R$. The report is
 
         $$
         \Pi(v) + Z, \quad Z_i \sim \mathrm{Laplace}(b), \quad b = \frac{2 R}{\varepsilon}

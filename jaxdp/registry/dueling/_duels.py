@@ -30,7 +30,7 @@ def draw_duels(key: jax.Array, num_arms: int) -> UserData:
 
 
 def every_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one round: the left arm loses every duel in the first run, and wins it in the second."""
+    """Returns users of one round for two runs: the left arm loses all duels in the first, and wins all in the other."""
     lost, won = (UserData(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
     return lost, won
 
@@ -43,9 +43,10 @@ PRIVATIZED = 'on privatized responses as in Asi & Saha (2025), "Optimal Rates fo
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the arm with the lower index wins all duels, but loses in round `user` of the second.
+    """Returns users of two runs, which differ in the user of one round.
 
-    Rounds are counted from 0.
+    The arm with the lower index wins all duels, except that in the second run it loses all duels of the round with the
+    index `user`.
     """
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     return change_answers(always, user, 1 - always[user])

@@ -16,7 +16,7 @@ SECOND = {"epsilon": 0.6, "delta": 3e-2}  # at the second point
 
 
 def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
-    """Returns users of the first phase: the first arm loses or wins the duel of the first user.
+    """Returns users of the first phase for two runs: the first arm loses, or wins, the duel of the first user.
 
     The number of wins among the other users of the first arm's batch is chosen so that the count of reported wins
     reveals most about the first user's answer (no wins if the local budget is at most epsilon). All other arms win on
@@ -32,9 +32,10 @@ def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
 
 
 def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]:
-    """Returns users of a phase in which the first arm loses the duels of `lost` users, the first user included.
+    """Returns users of one phase for two runs, which differ in the first user.
 
-    In the second run the first arm wins the first user's duel.
+    In the first run, the first arm loses the duels of `lost` of its users, the first user included. In the second run,
+    it wins the first user's duel.
     """
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
@@ -42,10 +43,11 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
 
 
 def _the_first_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one batch in which the first arm loses all duels on the left, and the other arms win.
+    """Returns users of one phase for two runs: the first arm loses all duels on the left, and the other arms win.
 
-    A batch in which all other users have the same answer is an extreme case for any accounting. If reports of the first
-    arm's users also entered the batches of other arms, most of these reports would be visible there.
+    In the second run, the first arm wins the first user's duel. A batch in which all other users have the same answer
+    is an extreme case for any accounting. All reports in the batches of other arms are of wins, so reports of the first
+    arm's users would be easy to see there.
     """
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **SECOND})
     batch = int(params.passes[0, num_arms]) * num_arms

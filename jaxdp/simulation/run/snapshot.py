@@ -1,4 +1,4 @@
-"""Reads outputs at a checkpoint: sums, hindsight metrics, evaluated recommendations and the user's records."""
+"""Reads outputs at a checkpoint: sums of outcomes, hindsight metrics, evaluated recommendations, and `record`."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -66,7 +66,10 @@ def read_checkpoint(
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns the result of a user's function as a dict. Raises a ValueError unless the result maps names to arrays."""
+    """Returns the outputs of `hindsight` or `record` as a dict; raises a ValueError unless they map names to arrays.
+
+    `who` is the name of the function, for the error.
+    """
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
     for name, value in outputs.items():

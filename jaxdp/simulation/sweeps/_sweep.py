@@ -59,9 +59,9 @@ def sweep(
 
     On one model of processor and with the same XLA flags, results are bit-identical for every `chunk_size`, for every
     number of `devices`, processes and workers, and after interruptions of a sweep with a store. The last bits may
-    differ between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Other
-    instruction sets and flags changed the mean errors of `reward-estimation` by less than 0.001 of their standard error
-    (`jaxdp.simulation.store.processor` describes the measurements).
+    differ between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. In the
+    study `reward-estimation`, other instruction sets and flags changed the mean errors of estimators by less than 0.001
+    of a standard error (`jaxdp.simulation.store.processor` describes the measurements).
 
     With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. The call
     reports damaged files, and computes or writes them again. It rejects a store with another program, tile size, kind
@@ -72,11 +72,12 @@ def sweep(
     read-only folder.
 
     With `grow=True`, the store of a smaller sweep is extended to cover this sweep, which has more seeds or more values
-    of an axis, in any order. The smaller sweep may be unfinished. Stored lanes are not computed again, and the results
-    equal the results of a new sweep bit for bit. The call first checks this on some lanes; `docs/howto/grow_a_sweep.md`
-    lists the checks. Stores of contextual bandits, and stores with a `tile_size` that is not a multiple of 16, can grow
-    only if lanes keep their positions in tiles (batches of lanes that run together). For example, lanes keep their
-    positions if static axes get more values, or if the old and the new number of seeds are multiples of `tile_size`.
+    of an axis, in any order. The smaller sweep may be unfinished. The results equal the results of a new sweep bit for
+    bit: to check this, the call first computes some stored lanes again (`docs/howto/grow_a_sweep.md` lists the checks).
+    Other stored lanes are not computed again. Stores of contextual bandits, and stores with a `tile_size` that is not a
+    multiple of 16, can grow only if lanes keep their positions in tiles (batches of lanes that run together). For
+    example, lanes keep their positions if static axes get more values, or if the old and the new number of seeds are
+    multiples of `tile_size`.
 
     Warns:
         RuntimeWarning: if results contain NaN (the warning has the number of lanes); if a file of the store was
@@ -91,11 +92,12 @@ def sweep(
         num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
         tile_size: number of lanes that are compiled together, >= 1; memory grows with this number. None means the tile
-            size of the store, if a store is read. Otherwise None means 256 on a CPU, or with many lanes 272, 528 or
-            1,056, so that there are at least eight tiles and the states of a tile should fit in a core's cache; on a
-            GPU, the number of lanes of a program, rounded up to a multiple of 1,024 and capped at 65,536 and at the
-            number that should fit in 4 GiB. With an executor, the first worker's kind of device is decisive. Several
-            tiles run at a time if memory allows; if memory runs out, the number of tiles is halved.
+            size of the store, if a store is read, and otherwise a default for the kind of device (of the first worker,
+            with an executor). On a CPU, the default is 256, or with many lanes the largest of 272, 528 and 1,056 that
+            makes at least eight tiles with states that should fit in a core's cache. On a GPU, it is the number of
+            lanes of a program, rounded up to a multiple of 1,024, but at most 65,536, and at most the number that
+            should fit in 4 GiB. Several tiles run at a time if memory allows; if memory runs out, the number of tiles
+            that run at a time is halved.
         chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means about 20
             seconds of work, limited by free memory. A store keeps the chunk size of the first call.
         devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.
@@ -105,13 +107,13 @@ def sweep(
             False. The old store is removed when the new store exists. Results of the old store that are not yet in
             memory raise an OSError when they are read.
         grow: whether to add the missing part of this sweep to the store of a smaller sweep. If False, the store of a
-            smaller sweep is rejected. A store with values or seeds that this sweep lacks is always rejected. Chunks
-            keep their size. If there is no store at the path, the call creates one.
+            smaller sweep is rejected. A store with values or seeds that this sweep lacks is rejected, unless
+            `overwrite` replaces it. Chunks keep their size. If there is no store at the path, the call creates one.
         executor: a `concurrent.futures` executor, such as `client.get_executor()` of a Dask cluster. Its workers
-            compute the chunks, each on its own devices. Workers must be new processes, as forks of a process that has
-            used JAX hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in
-            which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up) reports the missing
-            chunks.
+            compute the chunks, each on its own devices. Processes must be spawned and not forked, because a fork of a
+            process that has used JAX hangs: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.
+            After each minute in which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up)
+            reports the missing chunks.
         timeout: the maximum time in seconds, > 0, between two finished chunks of an executor, including compilation.
             None means no limit.
         process_index: index of this process in [0, num_processes), if several processes compute parts of the same
@@ -133,9 +135,10 @@ def sweep(
             `jaxdp.stats`, such as low or mean; if a count is < 1; if there are no devices, or devices of several kinds;
             if key is not a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do
             not match their labels, or differ between static values; if the store belongs to another sweep (the message
-            states the differences), or cannot be extended to cover this sweep. Raised before anything is compiled,
-            except that growing may run lanes first, and that without a store the outputs of later programs are
-            compared while the first is compiled.
+            states the differences), or cannot be extended to cover this sweep; or if options exclude each other, such
+            as `grow` and `overwrite`. Raised before anything is compiled, with two exceptions: growing may first run
+            lanes; and without a store or an executor, the outputs of a program are checked only before this program is
+            compiled, when earlier programs may have run.
         BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
         OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
         MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed if
