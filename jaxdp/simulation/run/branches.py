@@ -1,5 +1,7 @@
 """Moves operations into the branches that use them, so that rounds without a release compute nothing for it."""
 
+import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +10,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
 
 from jaxdp.numerics.private_jax import PLAIN
+from jaxdp.random.threefry import IMPLEMENTATION
 
 # A user of a variable: the index of an operation, and the branch that uses the variable if the operation is a `cond`.
 User = tuple[int, int]
@@ -25,8 +28,11 @@ def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., A
     """Returns a function with the same results, with operations inside the branches of `lax.cond` that use them.
 
     XLA does not move operations into branches. A learner that releases rarely would otherwise compute a hash for its
-    key in every round, and a learner that reads only some rewards would draw all of them. Operations that add or
-    multiply floats stay where they are, because XLA may compute a product and a sum of one kernel with a single
+    key in every round, and a learner that reads only some rewards would draw all of them.
+
+    Only operations on values that depend on a Threefry key among the arguments are moved, because other values may be
+    the same for all lanes, or large. Under `jax.vmap`, a branch would compute them once for each lane. Operations that
+    add or multiply floats stay where they are, because XLA may compute a product and a sum of one kernel with a single
     rounding. So results do not change in any bit.
     """
     if PLAIN:
@@ -45,8 +51,9 @@ def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., A
 
 
 def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """Moves each operation that only one branch of one `cond` uses into this branch, except arithmetic of floats."""
+    """Moves each operation on random values that only one branch of one `cond` uses, except arithmetic of floats."""
     program = inline(traced.jaxpr)
+    random_values = _random_values(program)
     origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
     operations = dict(enumerate(program.eqns))
     users: dict[Any, set[User]] = {variable: {OUTPUT} for variable in _variables(program.outvars)}
@@ -55,7 +62,8 @@ def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
         operation = operations[index]
         users_of_outputs = {user for variable in operation.outvars for user in users.get(variable, ())}
         cond, branch = next(iter(users_of_outputs), OUTPUT)
-        if len(users_of_outputs) == 1 and branch != NO_BRANCH and _may_move(operation, origins):
+        is_random = any(variable in random_values for variable in operation.outvars)
+        if len(users_of_outputs) == 1 and branch != NO_BRANCH and is_random and _may_move(operation, origins):
             moved.setdefault(cond, {}).setdefault(branch, []).insert(0, operations.pop(index))
             users_of_inputs = [(variable, (cond, branch)) for variable in _variables(operation.invars)]
         else:
@@ -89,23 +97,38 @@ def inline(program: Jaxpr) -> Jaxpr:
     return program.replace(eqns=operations, outvars=outputs)
 
 
+def _random_values(program: Jaxpr) -> set[Any]:
+    """Returns the variables that depend on a Threefry key among the inputs of a program."""
+    random_values = {variable for variable in program.invars if getattr(variable.aval, "dtype", None) in _threefry_types()}
+    for operation in program.eqns:
+        if any(variable in random_values for variable in _variables(operation.invars)):
+            random_values.update(operation.outvars)
+    return random_values
+
+
+@functools.cache
+def _threefry_types() -> list[Any]:
+    """Returns the dtypes of Threefry keys. Keys of other implementations may have other values in a batch of lanes."""
+    names = "threefry2x32", IMPLEMENTATION
+    return [jax.eval_shape(lambda name=name: jax.random.key(0, impl=name)).dtype for name in names]
+
+
 def _users_of_inputs(index: int, operation: Any) -> Iterable[tuple[Any, User]]:
     """Yields each input of an operation with each of its users."""
     if operation.primitive.name != "cond":
         yield from ((variable, (index, NO_BRANCH)) for variable in _variables(operation.invars))
         return
     flag, *operands = operation.invars
+    repeats = Counter(map(id, operands))
     yield from ((variable, (index, NO_BRANCH)) for variable in _variables([flag]))
     for number, branch in enumerate(operation.params["branches"]):
         program = branch.jaxpr
         inputs = {variable for inside in program.eqns for variable in _variables(inside.invars)}
         used = inputs | set(_variables(program.outvars))
         for operand, parameter in zip(operands, program.invars, strict=True):
-            is_repeated = sum(operand is other for other in operands) > 1
             if parameter in used:
-                yield from (
-                    (variable, (index, NO_BRANCH if is_repeated else number)) for variable in _variables([operand])
-                )
+                user = index, number if repeats[id(operand)] == 1 else NO_BRANCH
+                yield from ((variable, user) for variable in _variables([operand]))
 
 
 def _with_moved(cond: Any, moved: Mapping[int, Sequence[Any]]) -> Any:
