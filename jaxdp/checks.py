@@ -19,13 +19,13 @@ def check_made(name: str, value: Any, kind: type) -> None:
         raise ValueError(f"{name} must be of type jaxdp.{kind.__name__}, got {got}")
 
 
-def check_leaves(who: str, params: Any) -> Any:
-    """Returns params, after checking that they are a pytree of numbers and arrays. Errors name their owner, `who`."""
-    for leaf in jax.tree.leaves(params):
+def check_leaves(name: str, tree: Any) -> Any:
+    """Returns the pytree, after checking that its leaves are numbers and arrays. Errors call it `name`."""
+    for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__
             raise ValueError(
-                f"params of {who} must be a pytree of numbers and arrays, got an instance of {type_name}: if "
+                f"{name} must be a pytree of numbers and arrays, got an instance of {type_name}: if "
                 f"{type_name} is your class, decorate it with jax.tree_util.register_dataclass"
             )
-    return params
+    return tree

@@ -156,7 +156,7 @@ def estimate(
         raise TypeError(
             f"values must be those that the estimator takes ({', '.join(signature.parameters)}): {error}"
         ) from None
-    params = check_leaves("the estimator", estimator.params(**values))
+    params = check_leaves("params of the estimator", estimator.params(**values))
     features, labels = _to_array(features), _to_array(labels)
     raw_features = features
     check = estimator.check or check_data

@@ -144,6 +144,10 @@ def test_the_state_is_no_state():
         "init must return a State(private, public), got tuple",
         LEARNER()._replace(init=lambda key, params: tuple(LEARNER().init(key, params))),
     )
+    refused(
+        "the result of the learner's init must be a pytree of numbers and arrays, got an instance of str",
+        LEARNER()._replace(init=lambda key, params: LEARNER().init(key, params)._replace(private="abc")),
+    )
 
 
 def updated(change):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.core import State
 from jaxdp.simulation.sweeps import plan as plans
 from jaxdp.simulation.sweeps import schedule, tiles
 from jaxdp.simulation.sweeps.lanes import Compiled, added_options, compiler_options, tiles_in_flight
@@ -72,6 +73,27 @@ def test_the_state_of_a_lane_has_the_size_of_its_arrays():
     size = tiles.state_bytes(run, jax.random.key(0), run.params(epsilon=1.0))
     state = jax.jit(run.init)(jax.random.key(0), run.params(epsilon=1.0)) if run.init else None
     assert size == sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves(state))
+
+
+def test_init_takes_the_parameters_of_a_run():
+    learner: Any = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=6)
+    tables = learner._replace(
+        params=lambda *, epsilon: (learner.params(epsilon=epsilon), np.arange(4)),
+        init=lambda key, params: State(params[1][jax.random.randint(key, (), 0, 4)], ()),
+        act=lambda key, params, public, context: jnp.int32(0),
+        privatize=lambda key, params, *rest: learner.privatize(key, params[0], *rest),
+        update=lambda key, params, state, report: state,
+        recommend=None,
+        blocks=(),
+        counts=None,
+    )
+    run = jaxdp.simulator(tables, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
+    keys, params = jax.random.split(jax.random.key(0), 3), run.params(epsilon=1.0)
+    assert run.init is not None
+    state, _ = jax.vmap(lambda key: run.init(key, params))(keys)  # the table is a NumPy array
+    assert state.private.shape == (3,)
+    with pytest.raises(ValueError, match=r"params must be made by run.params\(\.\.\.\)"):
+        run.init(keys[0], {"epsilon": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,9 @@ def inline(program: Jaxpr) -> Jaxpr:
 
 def _random_values(program: Jaxpr) -> set[Any]:
     """Returns the variables that depend on a Threefry key among the inputs of a program."""
-    random_values = {variable for variable in program.invars if getattr(variable.aval, "dtype", None) in _threefry_types()}
+    random_values = {
+        variable for variable in program.invars if getattr(variable.aval, "dtype", None) in _threefry_types()
+    }
     for operation in program.eqns:
         if any(variable in random_values for variable in _variables(operation.invars)):
             random_values.update(operation.outvars)

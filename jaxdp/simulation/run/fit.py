@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.checks import check_leaves
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
 from jaxdp.simulation.run.blocks import privatize_block
@@ -30,13 +31,24 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Returns `init(key, params)`. Raises a ValueError with `who` if `init` raises a type or attribute error."""
+    """Returns `init(key, params)`.
+
+    Raises a ValueError with `who` if `init` raises a type or attribute error, or returns other leaves than arrays.
+    """
     try:
-        return init(key, params)
+        result = init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
         raise
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{who} must take (key, params), but does not accept its arguments: {error}") from error
+    return check_leaves(f"the result of {who}", result)
+
+
+def check_state(state: Any) -> State:
+    """Returns the learner's state, after checking its type."""
+    if not isinstance(state, State):
+        raise ValueError(f"init must return a State(private, public), got {type(state).__name__}")
+    return state
 
 
 def trace_once(part: Any) -> Any:
@@ -70,12 +82,9 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     Raises:
         ValueError: if a function does not accept the result of another function; if actions, feedback, contexts or
             recommendations do not match the declared interface; if a round changes the structure, a shape or a dtype of
-            the learner's state or of the world; if `init` did not return a State, outcomes are not scalars, or `done`
-            does not return a scalar bool.
+            the learner's state or of the world; if outcomes are not scalars, or `done` does not return a scalar bool.
     """
     learner_params, env_params = params["learner"], params["environment"]
-    if not isinstance(state, State):
-        raise ValueError(f"init must return a State(private, public), got {type(state).__name__}")
     context = None
     if environment.context:
         context = _trace("the environment's context", environment.context, keys.context, env_params, world)

@@ -18,7 +18,7 @@ from jaxdp.simulation.run.branches import with_operations_in_branches
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
-from jaxdp.simulation.run.fit import begin, check_many, check_round, trace_once
+from jaxdp.simulation.run.fit import begin, check_many, check_round, check_state, trace_once
 from jaxdp.simulation.run.heard import (
     NEXT_HEARD,
     check_unheard,
@@ -166,6 +166,7 @@ def simulator(
     recorded = dict(record or {})
     learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name
     owners = f"the learner {learner_name}", f"the environment {maker(environment.feedback)}"
+    checked = [f"params of {owner}" for owner in owners]
     takers = list(zip(owners, (learner.params, environment.params), strict=True))
     clash = set(parameters(learner.params)) & set(parameters(environment.params))
     if clash:
@@ -179,8 +180,8 @@ def simulator(
         """Returns the parameters of one grid point, on the host, from the learner's and the environment's values."""
         check_taken(values, takers)
         point = {
-            "learner": check_leaves(owners[0], learner.params(**select_values(learner.params, values))),
-            "environment": check_leaves(owners[1], make_world(**select_values(environment.params, values))),
+            "learner": check_leaves(checked[0], learner.params(**select_values(learner.params, values))),
+            "environment": check_leaves(checked[1], make_world(**select_values(environment.params, values))),
             **tables,
         }
         warn_outside(learner, environment, point, owners[0], parameters(learner.params))
@@ -206,7 +207,7 @@ def simulator(
     def start_parts(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Any, Any, Keys]:
         """Returns the learner's and the environment's states before the first round, and the keys of rounds."""
         key_state, key_world, roots = split_lane_key(check_key(key))
-        state = begin("the learner's init", learner.init, key_state, params["learner"])
+        state = check_state(begin("the learner's init", learner.init, key_state, params["learner"]))
         return state, begin("the environment's init", played_world.init, key_world, params["environment"]), roots
 
     def start(learner: Learner, played_world: Environment, key: jax.Array, params: Any) -> tuple[Keys, Play]:
@@ -228,7 +229,10 @@ def simulator(
             stopped=None if learner.done is None else jnp.asarray(False),
         )
 
+    @with_full_products
     def init(key: jax.Array, params: Any) -> tuple[Any, Any]:
+        check_point(params, entries)
+        params = jax.tree.map(jnp.asarray, params)  # as in `simulate`
         state, world, _ = start_parts(learner, played_world, key, both_params(params))
         return state, world
 

@@ -19,7 +19,8 @@ class Snapshot(NamedTuple):
 
     Attributes:
         params: parameters of the run, with the entries "learner" and "environment".
-        public: the learner's released state.
+        public: the learner's released state. With late feedback, the released state of the learner that you passed
+            is `public.learner`.
         world: the environment's state.
         action: the latest action; None with the engine "counts".
         round: [] integer, number of rounds played.
