@@ -80,7 +80,7 @@ def test_init_takes_the_parameters_of_a_run():
     tables = learner._replace(
         params=lambda *, epsilon: (learner.params(epsilon=epsilon), np.arange(4)),
         init=lambda key, params: State(params[1][jax.random.randint(key, (), 0, 4)], ()),
-        act=lambda key, params, public, context: jnp.int32(0),
+        act=lambda key, params, public, context: jax.numpy.int32(0),
         privatize=lambda key, params, *rest: learner.privatize(key, params[0], *rest),
         update=lambda key, params, state, report: state,
         recommend=None,
@@ -89,11 +89,12 @@ def test_init_takes_the_parameters_of_a_run():
     )
     run = jaxdp.simulator(tables, jaxdp.bandits.bernoulli_bandit([0.1, 0.9]), horizon=8)
     keys, params = jax.random.split(jax.random.key(0), 3), run.params(epsilon=1.0)
-    assert run.init is not None
-    state, _ = jax.vmap(lambda key: run.init(key, params))(keys)  # the table is a NumPy array
+    init = run.init
+    assert init is not None
+    state, _ = jax.eval_shape(jax.vmap(lambda key: init(key, params)), keys)  # the table is a NumPy array
     assert state.private.shape == (3,)
     with pytest.raises(ValueError, match=r"params must be made by run.params\(\.\.\.\)"):
-        run.init(keys[0], {"epsilon": 1.0})
+        init(keys[0], {"epsilon": 1.0})
 
 
 @pytest.mark.parametrize(
