@@ -36,12 +36,12 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
     Raises a ValueError with `who` if `init` raises a type or attribute error, or returns other leaves than arrays.
     """
     try:
-        result = init(key, params)
+        initial = init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
         raise
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{who} must take (key, params), but does not accept its arguments: {error}") from error
-    return check_leaves(f"the result of {who}", result)
+    return check_leaves(f"the result of {who}", initial)
 
 
 def check_state(state: Any) -> State:

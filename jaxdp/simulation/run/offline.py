@@ -87,7 +87,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def params_without_facts(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
         """Returns the estimator's parameters, with NaN for facts that the problem will fill in."""
-        params = check_leaves(name, estimators[name].params(**fill_values(name, values, **placeholders)))
+        params = check_leaves(f"params of {name}", estimators[name].params(**fill_values(name, values, **placeholders)))
         unknown = {
             field: scalar_leaf(field, np.nan)
             for field in sorted(facts_of[name])
@@ -121,7 +121,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         """Returns the parameters of one grid point, on the host, from the estimators' and the problem's values."""
         check(values)
         estimator_params = {name: point(name, values) for name in estimators}
-        problem_params = check_leaves("the problem", made_problem(**select_values(problem.params, values)))
+        problem_params = check_leaves("params of the problem", made_problem(**select_values(problem.params, values)))
         if values.get("delta"):
             check_deltas(values, problem_params)
         return {"problem": problem_params, "estimators": estimator_params}

@@ -132,8 +132,8 @@ def differences(record: Any, other: Any, name: str = "") -> list[str]:
     if name.startswith("settings."):
         return [f"{name} is {other} there, {record} here (may give other last bits: set it as it was then)"]
     if name.endswith(".program"):
-        result = "the result of `build`: its code, its settings or an array that it closes over"
-        return [f"{name} differs ({result}; or another version of jaxdp computed the store)"]
+        source = "the result of `build`: its code, its settings or an array that it closes over"
+        return [f"{name} differs ({source}; or another version of jaxdp computed the store)"]
     if name.endswith(".params"):
         return [f"{name} differ (the parameters made from the grid's values)"]
     if name.endswith(".blas_threads"):
