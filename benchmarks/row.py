@@ -141,7 +141,7 @@ class LearnerRow:
 
 def tile_of_many(run: jaxdp.Run, params: Any) -> int:
     """Returns the lanes of a tile in a sweep with many lanes on a CPU."""
-    return default_tile_size("cpu", MANY, lambda: 0, lambda: state_bytes(run, params))
+    return default_tile_size("cpu", MANY, lambda: 0, lambda: state_bytes(run, jax.random.key(0), params))
 
 
 def check_agreement(what: str, ours: np.ndarray, theirs: np.ndarray) -> None:

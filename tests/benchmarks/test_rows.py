@@ -10,7 +10,7 @@ import pytest
 import jaxdp
 from benchmarks import measure, run, table
 from benchmarks.measure import Case, Work
-from benchmarks.row import LearnerRow, check_agreement
+from benchmarks.row import LearnerRow, check_agreement, tile_of_many
 from benchmarks.rows import all_rows, select_rows
 
 pytestmark = pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="the benchmarks measure programs of 32 bits")
@@ -163,3 +163,8 @@ def test_a_row_whose_peer_plays_another_game_fails():
     wrong = dataclasses.replace(row, peers={"Numba": make_peer}, scripts={}, in_table=False)
     with pytest.raises(AssertionError, match="must agree"):
         measure.measure(wrong.prepare(quick=True), 1)
+
+
+def test_rows_without_a_tile_have_the_default_of_sweeps_with_many_lanes():
+    simulated = jaxdp.simulator(jaxdp.bandits.ucb(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.2, 0.6]), 10)
+    assert tile_of_many(simulated, simulated.params(epsilon=1.0)) == 1056
