@@ -1,5 +1,6 @@
 """A row of the benchmarks as data: its name, our call, the peers' calls, and the size."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,7 +62,7 @@ class LearnerRow:
         world: (horizon) -> the environment.
         values: of their params.
         engine: of the simulator.
-        lanes: minimum number of lanes that are played; rounded up to a multiple of the tile.
+        lanes: minimum number of lanes that are played; rounded up so that each core plays as many tiles.
         tile: lanes of a tile; None for the default of a sweep with many lanes on a CPU.
         horizon: rounds.
         peers: by name, (horizon, params) -> a function that fills the regrets of all lanes.
@@ -101,7 +102,8 @@ class LearnerRow:
         run = jaxdp.simulator(learner, world, horizon, engine=self.engine, outcomes=self.outcomes)
         params = run.params(**self.values)
         tile = QUICK_LANES if quick else self.tile or tile_of_many(run, params)
-        lanes = QUICK_LANES if quick else -(-self.lanes // tile) * tile
+        in_flight = tile * (os.cpu_count() or 1)
+        lanes = QUICK_LANES if quick else -(-self.lanes // in_flight) * in_flight
         call, compiling = compile_lanes(run, CPU, lanes, tile, params)
         rounds = lanes * horizon
         regrets = {name: np.zeros(lanes) for name in self.peers}
