@@ -28,7 +28,7 @@ def geometric_cdf(numbers: np.ndarray, step: float) -> np.ndarray:
     P(K = k) is proportional to exp(-step |k|).
     """
     with np.errstate(invalid="ignore"):
-        nearest = np.rint(numbers / step) * step  # recorded noise is rounded to float32
+        nearest = np.rint(numbers / step) * step  # recorded noise is rounded to a float
     return np.where(nearest < 0, np.exp(-np.abs(nearest)), 1 + np.exp(-step) - np.exp(-nearest.clip(0) - step)) / (
         1 + np.exp(-step)
     )
@@ -49,7 +49,7 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
     most ERROR. With 4096 numbers this limit is 0.042. For noise of half the recorded scale, the distance of the true
-    from the recorded distribution is 0.125 (Laplace) or 0.166 (normal).
+    from the recorded distribution is 0.125 (Laplace) or 0.161 (normal).
 
     Args:
         key: a typed PRNG key.
@@ -139,7 +139,10 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
 
 
 def _draw_compiled(function: Callable[[Any], Any], keys: Any) -> Any:
-    """Returns function(keys), compiled; None if a release lies behind a loop, an inner `jit` or a `jax.lax.cond`."""
+    """Returns function(keys), compiled; None if a release lies behind a loop, an inner `jit` or a `jax.lax.cond`.
+
+    The result is also None if a branch depends on the key, or if there are more than `MOST_DECISIONS` branches.
+    """
     decisions: Decisions = ()
     while len(decisions) <= MOST_DECISIONS:
         try:

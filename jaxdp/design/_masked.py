@@ -58,7 +58,8 @@ class _Look(NamedTuple):
     Attributes:
         slots: the design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
-        farthest: [num_arms], for each active arm i the largest |x_i - x_j|^2_{V^-1} over active arms j < i.
+        farthest: [num_arms], for each active arm i the largest |x_i - x_j|^2_{V^-1} over active arms j < i; 0 if there
+            is no such j, and for other arms.
         steps: [] int32, number of steps so far, including steps of length 0.
     """
 
@@ -236,8 +237,8 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
     """Computes coordinates of the active arms in the span of their differences; sets other arms' coordinates to 0.
 
     Returns:
-        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs with linearly independent differences,
-        [min(dim, num_arms - 1), 2] int32; and the rank, [] int32.
+        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs [min(dim, num_arms - 1), 2] int32, the
+        first `rank` with linearly independent differences and the others (0, 0); and the rank, [] int32.
     """
     num_arms, dim = arms.shape
     differences = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)

@@ -31,7 +31,7 @@ class BanditParams:
     """Values that a sweep may vary.
 
     Attributes:
-        radius: [] float > 0, norm of the reward parameter.
+        radius: [] float > 0, finite, norm of the reward parameter.
         expertise: [] float >= 0, strength of the reference policy's preference for actions with high rewards; 0 is the
             uniform policy.
     """
@@ -74,7 +74,8 @@ def offline_bandit(
         dim: number of features, >= 1.
         num_states: number of states, >= 1.
         num_actions: number of actions in each state, >= 2.
-        max_steps: maximum number of steps of the search for the pessimistic policy, >= 1.
+        max_steps: maximum number of steps of the search for the pessimistic policy, >= 1; see `pessimistic_policy`,
+            which may exceed it by up to 49 steps.
 
     Returns:
         A problem for estimators made by `with_confidence`. Its metrics are `suboptimality`, one float for each policy,
@@ -86,8 +87,8 @@ def offline_bandit(
         suboptimalities of the three learned policies are NaN.
 
     Raises:
-        ValueError: if a count is too small. The result's `params` raises this error if radius is not finite and > 0, or
-            expertise is not finite and >= 0.
+        ValueError: if a count is out of range. The result's `params` raises this error if radius is not > 0 with a
+            finite square, or expertise is not finite and >= 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).

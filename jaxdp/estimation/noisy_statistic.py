@@ -1,8 +1,8 @@
 """Releases a sufficient statistic of labels with noise, and computes the scale of the noise and the claim.
 
 The sum and the noise are computed in 64 bits, even in 32-bit mode. Each term is rounded to a multiple of a public step,
-and the sum is an integer number of steps. The noise covers the change that rounding can add to a label's term. "The
-paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
+and the sum is an integer number of steps. The noise covers the change that rounding can add to the terms of one privacy
+unit. "The paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
 from collections.abc import Callable
@@ -50,16 +50,17 @@ class Params:
             Infinity, or an L below half the largest |x_i|, is replaced by this half. x_i is the difference between the
             features of two actions.
         cut: [] float >= 0, maximum weighted norm w_i |x_i| of a sample's features, used only if samples are weighted. 0
-            selects the cut with the least predicted error, and infinity leaves all weights 1.
+            selects the cut with the least predicted error, and infinity leaves all weights 1. If the unit of privacy is
+            one person, the bounds from `lengths` replace |x_i|.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
         learning_rate: [] float > 0, used only by SGD.
-        tolerance: [] float > 0, bound on the norm of the projected gradient of the mean objective; used only by
-            full-batch solvers.
+        tolerance: [] float > 0, maximum norm of the projected gradient of the mean objective at a converged point, for
+            features scaled to a root mean square in [1, 2); used only by full-batch solvers.
         persons: [num_samples] int32, the index of the person who gave each label; None if the unit of privacy is one
             label.
         margin_stddev: [] float > 0, a guess of the margins' standard deviation. It determines the ridge if
-            regularization is 0; None if the ridge is always `regularization`.
+            regularization is 0 (infinity gives no ridge); None if the ridge is always `regularization`.
     """
 
     epsilon: Scalar
@@ -88,7 +89,7 @@ class Weighted(NamedTuple):
 
     Attributes:
         weights: [num_samples] float, of mean 1.
-        statistic: [dim] float.
+        statistic: [dim] float, also divided by a scale (see `of`).
         mean: [] float, the mean weight before the division.
     """
 
@@ -155,7 +156,7 @@ def check_release(
     geometry: str = "isotropic",
     max_dim: int | None = None,
 ) -> Release:
-    """Builds a `Release`; raises a ValueError if a name is unknown or does not fit the other names.
+    """Builds a `Release`; raises a ValueError if max_dim < 1, or a name is unknown or does not fit the other names.
 
     `among` are the constants that the estimator supports; `max_dim` None means the default for the noise.
     """
@@ -328,12 +329,13 @@ def release_statistic(
         key: key of the noise.
         params: parameters of the estimator.
         terms: [num_samples, dim] float.
-        sizes: [num_samples, dim] float, public: the maximum absolute value of each term.
+        sizes: [num_samples, dim] float, public: the maximum absolute value of each entry of `terms`, over all labels.
         lengths: [num_samples] float, public: the L2 sensitivity of each term to its label. If the unit of privacy is
             one person, the L2 sensitivity of the sum of a person's terms to the person's labels.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
         release: the options of the release.
         basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None means the whole space.
+            Used by K-norm noise, and to predict errors for the cut.
 
     Returns:
         [dim] float, the noisy sum; if samples are weighted, a `WithCut` of the noisy weighted sum and the cut. The sum
@@ -386,7 +388,8 @@ def add_noise(
         unit: [] float64, the factor of `noise_multiplier` (or of 1 / epsilon): the cut if samples have weights,
             otherwise the result of `sensitivity_unit`.
         release: the options of the release.
-        basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space.
+        basis: [dim, rank] float, orthonormal columns that span the changes; None means the whole space. Only K-norm
+            noise uses it, and then returns the noisy projection onto the span.
     """
     larger = 1 + jnp.where(reach > 0, error / reach, 0)
     if release.noise == "k_norm":

@@ -48,7 +48,8 @@ class RepeatParams:
 
     Attributes:
         memory: [] integer >= 0, the number of rounds for which a play is punished.
-        good_mean: [] float in [0, 1/2), the good expert's mean loss in rounds in which it is not punished.
+        good_mean: [] float in [0, 1/2], 1/2 - gap (rounded): the good expert's mean loss in rounds in which it is not
+            punished.
     """
 
     memory: Scalar
@@ -59,7 +60,7 @@ class Plays(NamedTuple):
     """The good expert and past plays, on which later losses depend, and sums of past losses.
 
     Attributes:
-        good_expert: [] int32, the expert with the smaller mean.
+        good_expert: [] int32, the expert with the smaller mean while it is not punished.
         since: [num_experts] integer in [1, memory + 1], the number of rounds since each expert was played; memory + 1
             if the expert was not played within the last `memory` rounds.
         comparison: sums of past losses, for metrics.
@@ -129,8 +130,8 @@ def punish_repeats(
 ) -> Environment:
     """Losses that punish repeated plays: an expert has loss 1 if it was played within the last `memory` rounds.
 
-    All other experts have losses of 0 or 1 with mean 1/2, except that one good expert has mean 1/2 - gap. Each lane
-    draws its good expert. The learner does not know this expert.
+    In rounds in which it is not punished, an expert has a loss of 0 or 1 with mean 1/2, or with mean 1/2 - gap for one
+    good expert. Each lane draws its good expert. The learner does not know this expert.
 
     Args:
         num_experts: number of experts, >= 2.
@@ -142,16 +143,16 @@ def punish_repeats(
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend only on
         plays of earlier rounds. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss minus the
-        good expert's loss in the same round. An action outside [0, num_experts) has loss NaN, and no expert is punished
-        for it. Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
+        good expert's loss in the same round. For an action outside [0, num_experts) both are NaN, and no expert is
+        punished for it. Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
 
     Raises:
-        ValueError: if num_experts < 2, memory is not an integer >= 0 or overflows in JAX's integers, gap is not in (0,
-            1/2], or num_switches is not an integer >= 0.
+        ValueError: if num_experts is not an integer >= 2, memory is not an integer >= 0 or memory + 1 overflows in
+            JAX's integers, gap is not in (0, 1/2], or num_switches is not an integer >= 0.
 
     Values:
         memory: an integer >= 0, the number of rounds for which a play is punished; by default the argument `memory`.
-        gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument `gap`.
+        gap: in (0, 1/2], 1/2 minus the good expert's mean; by default the argument `gap`.
 
     Source:
         None; inspired by the adversaries of Asi, Feldman, Koren & Talwar (2023). Against these adversaries, only

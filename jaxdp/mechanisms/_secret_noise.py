@@ -32,7 +32,7 @@ def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.
         [...] reports in {0, 1}, int32.
 
     Raises:
-        ValueError: if labels are not 0 or 1, or epsilon is not in (0, inf).
+        ValueError: if labels are neither integers nor bool, or not 0 or 1; or if epsilon is not in (0, inf).
 
     Privacy:
         - Claim: epsilon-DP in the local model.

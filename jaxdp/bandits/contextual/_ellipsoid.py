@@ -3,7 +3,7 @@
 After t rounds, V is the sum of x x^T plus noise B plus a shift c times the identity, and u is the sum of y x plus
 noise. The model is V^-1 u. L bounds the absolute values of the eigenvalues of B, and c = 2 L.
 `docs/proofs/linear_models.md`, section "Confidence ellipsoids", proves that the ellipsoid contains the true model in
-all rounds with probability 1 - failure_prob.
+all rounds with probability at least 1 - failure_prob, if contexts and the model have norms of at most 1.
 """
 
 import math
@@ -21,14 +21,15 @@ class Radii:
     """Constants of the bounds on the noise of the sums, as functions of the scale n of the noise. JAX traces them.
 
     n is sqrt(t) if each of t users adds noise. If a curator adds noise by a continual counter, n is the counter's
-    standard deviation.
+    standard deviation. All bounds hold in all rounds with probability at least 1 - failure_prob, except if the radii
+    come from `published_radii`.
 
     Attributes:
         matrix_rate: [] float >= 0. All eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
             value.
         matrix_offset: [] float >= 0, the constant in this bound.
         vector_rate: [] float >= 0. The norm of the noise of u is at most vector_rate n.
-        log_term: [] float > 0, 2 l: twice the result of `log_term_of`.
+        log_term: [] float > 0, 2 l: twice the result of `log_term_of`. From `published_radii`: ln T >= 0.
         noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
     """
 
@@ -134,7 +135,7 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
     """Returns a bound ([] float) on the norm (induced by V) of the model's error that noise and the shift 2 L cause.
 
-    `bound` is L, and `noise` is the scale n of the noise.
+    The true model has a norm of at most 1. `bound` is L, and `noise` is the scale n of the noise.
     """
     return jnp.sqrt(3 * bound) + radii.vector_rate * noise / jnp.sqrt(bound)
 
@@ -173,7 +174,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
     """Returns the published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
 
-    `radii` must come from `published_radii`, `bound` is L, `noise` is the scale n of the noise, and `dim` is d.
+    `radii` must come from `published_radii`; `bound` is L, `noise` is the scale n = sqrt(t), and `dim` is d.
     """
     by_noise = 2 * radii.vector_rate * jnp.sqrt(radii.log_term)
     return by_noise + noise_width(radii, bound, noise) * dim * radii.log_term

@@ -190,9 +190,9 @@ def objective_perturbation(
         `constants="paper"` uses sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the exact
         minimiser and beta > 0; the proof here needs neither. The paper has neither weights nor pure privacy. Terms of S
         are rounded to multiples of a step, at most 2^-59 n times the largest term, and summed as integers. The noise
-        covers the change that this rounding can add to a label's term; noise and sum are rounded as in `gaussian` and
-        `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) even if features are
-        dependent.
+        covers the change that this rounding can add to the terms of one label or person; noise and sum are rounded as
+        in `gaussian` and `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) even if
+        features are dependent.
 
     Math:
         The estimate minimises, over $|\theta| \le B$,

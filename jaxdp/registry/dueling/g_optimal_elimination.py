@@ -16,8 +16,8 @@ ORDER = 470  # position of the entries in lists
 def _arms(num_arms: int) -> np.ndarray:
     """Places arms evenly on a circle in the plane, [num_arms, 2].
 
-    With four arms a design consists of the two diagonals, so that a model reveals each of the two counts of wins. With
-    three arms the two coefficients of a model would not reveal all three counts.
+    With four arms the design has two pairs, the diagonals, so the two coefficients of the fitted model reveal both
+    counts of wins. With three arms it has three pairs, and two coefficients would not reveal three counts.
     """
     angles = 2 * np.pi * np.arange(num_arms) / num_arms
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -33,7 +33,7 @@ def _linear(num_arms: int) -> Environment:
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the left arm loses or wins the first duel, and wins all other duels.
+    """Returns users of two runs: the left arm wins all duels, except that it loses the first duel of the first run.
 
     The first phase has two duels. The first answer is used when this phase ends, and again in the next phase if the
     count of wins does not restart from zero.

@@ -33,7 +33,8 @@ class Shown(NamedTuple):
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
     """Returns `init(key, params)`.
 
-    Raises a ValueError with `who` if `init` raises a type or attribute error, or returns other leaves than arrays.
+    Raises a ValueError with `who` if `init` raises a TypeError or AttributeError, or returns a leaf that is neither a
+    number nor an array. A `jax.errors.JAXTypeError` is raised as it is.
     """
     try:
         initial = init(key, params)
@@ -83,6 +84,7 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         ValueError: if a function does not accept the result of another function; if actions, feedback, contexts or
             recommendations do not match the declared interface; if a round changes the structure, a shape or a dtype of
             the learner's state or of the world; if outcomes are not scalars, or `done` does not return a scalar bool.
+        jax.errors.JAXTypeError: if JAX cannot trace a function, for example because it branches on a traced value.
     """
     learner_params, env_params = params["learner"], params["environment"]
     context = None
@@ -135,10 +137,11 @@ def check_many(
     """Traces the functions of the engine "blocks" or "counts", after `check_round` returned `shapes`.
 
     Raises:
-        ValueError: if a function does not accept the result of another function, or returns the wrong type; if states
-            or worlds differ from single rounds in structure, shape or dtype; if outcomes differ from single rounds in
-            names, shape or kind; if `switch_when` is given for the last blocks, or missing for other blocks; if
-            `slot_rounds` is given in a problem with contexts.
+        ValueError: if a function does not accept the result of another function, or returns the wrong type; if
+            contexts, actions, states or worlds differ from single rounds in structure, shape or dtype; if outcomes
+            differ from single rounds in names, shape or kind; if `switch_when` is given for the last blocks, or missing
+            for other blocks; if `slot_rounds` is given in a problem with contexts.
+        jax.errors.JAXTypeError: as for `check_round`.
     """
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, shapes.outcome)
