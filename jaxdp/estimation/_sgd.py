@@ -29,7 +29,7 @@ from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
 from jaxdp.preferences import Link, logistic
-from jaxdp.validation import check_above, check_choice, check_epsilon
+from jaxdp.validation import check_above, check_choice, check_epsilon, check_positive
 
 LARGEST_STEP = 1e12
 STEP_SIZES = ("constant", "inverse_time")
@@ -180,7 +180,7 @@ def randomized_params(
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
-        learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
+        learning_rate=scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate)),
         coverage=scalar_leaf("coverage", check_above("coverage", coverage, 0.0)),
         feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
     )

@@ -207,10 +207,29 @@ def test_done_is_not_one_truth_value():
     refused("done must return one truth value, got bool of shape (2,)", many)
     number = learner._replace(done=lambda params, public: public.position)
     refused("done must return one truth value, got int", number)
+    pair = learner._replace(done=lambda params, public: (True, False))
+    refused("done must return one truth value, got (bool of shape (), bool of shape ())", pair)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda world, feedback, outcome: (world, feedback), "(tuple, int32 of shape ())"),
+        (lambda world, feedback, outcome: (world, feedback, outcome["paid"]), "(tuple, int32 of shape (), float32"),
+    ],
+)
+def test_feedback_returns_other_values(change, found):
+    right = paid(1.0)
+    wrong = right._replace(feedback=lambda *arguments: change(*right.feedback(*arguments)))
+    refused(
+        f"the environment's feedback must return a tuple (world, feedback, dict of outcomes), got {found}",
+        environment=wrong,
+    )
 
 
 def test_outcomes_are_scalars():
-    refused("outcomes must be scalars, got shape (3,) for paid", environment=paid(np.ones(3, np.float32)))
+    refused("outcomes must be scalars, got float32 of shape (3,) for paid", environment=paid(np.ones(3, np.float32)))
+    refused("outcomes must be scalars, got tuple for paid", environment=paid((1.0, 2.0)))
 
 
 # ---- horizons and checkpoints ----------------------------------------------------------------------------------------

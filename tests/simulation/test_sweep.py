@@ -341,6 +341,9 @@ def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
             key=jax.random.key(0),
         )  # fmt: skip
     wrong = dataclasses.replace(ragged(2), coords={"place": ["a", "b", "c"]})
+    hidden = dataclasses.replace(ragged(2), coords={"shift": [7, 8]})
+    with pytest.raises(ValueError, match="coords must not have the name of an axis, got shift"):
+        jaxdp.sweep(hidden, axes={"shift": [0.0, 1.0]}, num_seeds=2, key=jax.random.key(0))
     with pytest.raises(ValueError, match="coords must have 2 values for place, got 3"):
         jaxdp.sweep(lambda: wrong, axes={"shift": [0.0]}, num_seeds=2, key=jax.random.key(0))
 

@@ -1,6 +1,6 @@
 """Checks that a learner and an environment fit together, by tracing shapes before anything is compiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -91,14 +91,18 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     if environment.context:
         context = _trace("the environment's context", environment.context, keys.context, env_params, world)
     action = _trace("the learner's act", learner.act, keys.act, learner_params, state.public, context)
-    next_world, feedback, outcome = _trace(
-        "the environment's feedback", environment.feedback, keys.feedback, env_params, world, action
-    )
+    triple = _trace("the environment's feedback", environment.feedback, keys.feedback, env_params, world, action)
+    if not isinstance(triple, tuple) or len(triple) != 3 or not isinstance(triple[2], Mapping):
+        raise ValueError(
+            "the environment's feedback must return a tuple (world, feedback, dict of outcomes), got "
+            f"{_type_names(triple)}"
+        )
+    next_world, feedback, outcome = triple
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
         _check_interface(who, interface, context, action, feedback)
     for name, leaf in outcome.items():
-        if leaf.shape != ():
-            raise ValueError(f"outcomes must be scalars, got shape {leaf.shape} for {name}")
+        if not isinstance(leaf, jax.ShapeDtypeStruct) or leaf.shape != ():
+            raise ValueError(f"outcomes must be scalars, got {_type_names(leaf)} for {name}")
     report = _trace(
         "the learner's privatize", learner.privatize, keys.user, learner_params, state.public, context, action, feedback
     )
@@ -108,8 +112,8 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     _check_recommendation(learner, environment, params, state, world)
     if learner.done is not None:
         done = _trace("the learner's done", learner.done, learner_params, state.public)
-        if done.shape != () or done.dtype != bool:
-            raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
+        if not isinstance(done, jax.ShapeDtypeStruct) or done.shape != () or done.dtype != bool:
+            raise ValueError(f"done must return one truth value, got {_type_names(done)}")
     return Shown(context, action, outcome)
 
 
@@ -236,10 +240,8 @@ def _check_blocks(
     if isinstance(state_and_used, State) or not isinstance(state_and_used, tuple) or len(state_and_used) != 2:
         raise ValueError(f"blocks.update_block must return (State, rounds_used), got {type(state_and_used).__name__}")
     after, used = state_and_used
-    if used.shape != () or not _is_integer(used):
-        raise ValueError(
-            f"blocks.update_block must return one integer of rounds used, got {used.dtype}{list(used.shape)}"
-        )
+    if not isinstance(used, jax.ShapeDtypeStruct) or used.shape != () or not _is_integer(used):
+        raise ValueError(f"blocks.update_block must return one integer of rounds used, got {_type_names(used)}")
     _check_stable("the learner's blocks.update_block", "state", state, after)
     if blocks.switch_when is not None:
         switch_when = _trace("the learner's blocks.switch_when", blocks.switch_when, learner_params, state.public)
@@ -281,6 +283,15 @@ def _trace(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
         raise ValueError(
             f"learner and environment must fit, but {who} does not accept its arguments: {error}"
         ) from error
+
+
+def _type_names(value: Any) -> str:
+    """Returns dtype and shape of an array, and otherwise the names of the types of the value and its entries."""
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return f"{value.dtype} of shape {value.shape}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_type_names, value))})"
+    return type(value).__name__
 
 
 def _check_interface(who: str, interface: Interface | None, context: Any, action: Any, feedback: Any) -> None:

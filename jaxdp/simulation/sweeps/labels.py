@@ -111,14 +111,16 @@ def empty_dataset(
         allocated, it is in C order and uninitialised.
 
     Raises:
-        ValueError: if an output has the name of an axis or of a coordinate, a dimension of an output has the name of an
-            axis, a coordinate has the wrong length, or a coordinate or dimension has a name in
+        ValueError: if an output has the name of an axis or of a coordinate, a coordinate or a dimension of an output
+            has the name of an axis, a coordinate has the wrong length, or a coordinate or dimension has a name in
             `jaxdp.validation.RESULT_NAMES`.
     """
     import xarray  # here, to keep `import jaxdp` fast: xarray imports pandas
 
     leading_axes = {**static_axes, **axes, "seed": range(num_seeds)}
     sizes = tuple(len(values) for values in leading_axes.values())
+    if clash := set(run.coords) & set(leading_axes):
+        raise ValueError(f"coords must not have the name of an axis, got {', '.join(sorted(clash))}")
     check_coordinates("dims and coords", {*run.coords, *(dim for output in outputs.values() for dim in output.dims)})
     variables = {}
     for name, output in outputs.items():

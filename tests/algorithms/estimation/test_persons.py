@@ -127,6 +127,8 @@ def test_an_estimate_is_near_the_clear_one_at_a_large_budget(estimator, values):
         estimate(estimator, rows, labels, key=KEY, persons=persons[1:], epsilon=1.0, **values)
     with pytest.raises(TypeError, match="persons"):
         estimate(estimator, rows, labels, key=KEY, epsilon=1.0, **values)
+    with pytest.raises(ValueError, match="persons must be a vector of at least one id, got None"):
+        estimator.params(epsilon=1.0, persons=None, **values)  # noise for one label would not satisfy the claim
 
 
 def test_persons_are_refused_where_a_claim_is_for_labels():
