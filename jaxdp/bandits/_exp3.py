@@ -55,11 +55,11 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        report: "rr" (randomized response; losses are bits), or the reward with additive noise: "laplace" (scale 1 /
-            epsilon for rewards in [0, 1]) or "gaussian". With noise, the loss is (1 - report + m) / (1 + 2 m), clipped
-            to [0, 1]. Here m is ln(T / failure_prob) / epsilon for Laplace noise, and s sqrt(2 ln(2 T / failure_prob))
-            for Gaussian noise of standard deviation s. With probability >= 1 - failure_prob, no noise in the T rounds
-            exceeds m in absolute value.
+        report: "rr" (randomized response; losses are bits if epsilon is finite), or the reward with additive noise:
+            "laplace" or "gaussian". With noise and rewards in [0, 1], the loss is (1 - report + m) / (1 + 2 m), clipped
+            to [0, 1]. Here m is ln(T / failure_prob) / epsilon for Laplace noise, of scale 1 / epsilon, and s sqrt(2
+            ln(2 T / failure_prob)) for Gaussian noise of standard deviation s. With probability >= 1 - failure_prob, no
+            noise in the T rounds exceeds m in absolute value.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
@@ -107,8 +107,8 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         \eta = \sqrt{\frac{2 \ln K}{K T}}
         $$
 
-        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the regret on rewards in
-        $[0, 1]$ is at most
+        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the pseudo-regret on
+        rewards in $[0, 1]$ is, with the default rate, at most
 
         $$
         c \sqrt{2 T K \ln K}

@@ -41,9 +41,10 @@ class ContextsFn(Protocol):
 class FeedbackFn(Protocol):
     """Returns the response to an action: (world, feedback, outcome).
 
-    `world` is the new state of the environment. `outcome` is a small dict of scalars, with at least `pseudo_regret`.
-    The simulator sums each scalar over rounds. It counts booleans, adds integers with saturation at the maximum
-    integer, and adds floats by compensated summation. Full-information feedback must not depend on the action.
+    `world` is the new state of the environment. `outcome` is a small dict of scalars, such as `pseudo_regret` or
+    `loss`. The simulator sums each scalar over rounds. It counts booleans, adds integers with saturation at the
+    smallest and the largest integer, and adds floats by compensated summation. Full-information feedback must not
+    depend on the action.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, action: Any) -> tuple[Any, Any, Outcome]: ...
@@ -169,8 +170,8 @@ class Environment(NamedTuple):
             supported.
         interface: the spaces of actions, feedback, contexts and recommendations; None if not specified.
         horizon: the maximum number of rounds; None if there is no maximum.
-        dims: names of the dimensions of the metrics of `hindsight` and `evaluate`. Metrics without named dimensions are
-            left out.
+        dims: maps metrics of `hindsight` and `evaluate` to the names of their dimensions. Metrics may be left out of
+            this map; the dimensions of a metric NAME are then NAME_0, NAME_1, ...
         user_level: the persons who give feedback. If it is given, a run's guarantee also has a claim for a person,
             unless the learner's claim is already for a person. None if it is not known which rounds share a person.
         means: returns the mean feedback of every action or, with contexts, the smallest and the largest mean; None if

@@ -55,12 +55,12 @@ class ActFn(Protocol):
 class PrivatizeFn(Protocol):
     """The trust boundary: returns everything that the curator may see of this round.
 
-    In the central model it returns (action, feedback), and `update` adds noise to everything that it writes into
-    `public`. In the local model it returns the noisy message of the user's device. The message of a contextual user
-    does not contain the action, because the action would reveal the context. May read: params, the released state, this
-    round's context, action and feedback, its own key (once). Must not depend on anything else. In a block, `public` is
-    the released state at the block's start, so the result must not depend on values that change inside a block. Returns
-    a pytree with the same structure in every round.
+    In the central model it returns what `update` needs, such as (action, feedback), and `update` adds noise before it
+    writes anything computed from private data into `public`. In the local model it returns the noisy message of the
+    user's device. The message of a contextual user does not contain the action, because the action would reveal the
+    context. May read: params, the released state, this round's context, action and feedback, its own key (once). Must
+    not depend on anything else. In a block, `public` is the released state at the block's start, so the result must not
+    depend on values that change inside a block. Returns a pytree with the same structure in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
@@ -86,8 +86,8 @@ class ClipFn(Protocol):
 class DoneFn(Protocol):
     """Returns whether the learner has stopped. The result is [] bool.
 
-    Called after each round, so at least one round is played. The lane ends as soon as the result is true. May read:
-    params and the released state, because a stopping time is public.
+    Called after each round, or after each block or `CountPlan` of several rounds, so at least one round is played. The
+    lane ends as soon as the result is true. May read: params and the released state, because a stopping time is public.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -163,8 +163,8 @@ class BlockUpdateFn(Protocol):
 class SlotRoundsFn(Protocol):
     """Returns the index of the round that is stored in each slot of keys, actions and feedback.
 
-    The result is [block length] increasing integers. An empty slot has index `block length`. Needed only by learners
-    that do not store consecutive rounds in consecutive slots.
+    The result is [block length] integers, which increase over the slots that store a round. An empty slot has the index
+    `block length`. Needed only by learners that do not store consecutive rounds in consecutive slots.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -179,9 +179,9 @@ class SwitchWhenFn(Protocol):
 class Blocks(NamedTuple):
     """Functions that play the next rounds in blocks. A run in blocks gives the same bits as a run round by round.
 
-    The functions get one array of keys, the same keys that `act`, `privatize` and `update` get in these rounds. The
-    reports of a block are the results of `Learner.privatize` for each of its rounds, with the public state at the
-    block's start.
+    `plan` gets the keys that `act` gets in these rounds, as an array; `update_block` gets the keys that `update` gets.
+    The reports of a block are the results of `Learner.privatize` for each of its rounds, with the keys of single rounds
+    and the public state at the block's start.
 
     Attributes:
         length: the maximum number of rounds in a block, >= 1.
@@ -261,12 +261,13 @@ class Learner(NamedTuple):
         horizon: the only horizon for which shapes or constants are right; the simulator rejects any other horizon. None
             if every horizon is supported.
         interface: the actions, feedback, contexts and recommendations that the learner supports. The simulator rejects
-            an environment that does not fit. If None, the simulator warns, and checks only that the functions' shapes
-            fit.
+            an environment that does not fit. If None, the simulator checks only that the functions' shapes fit, and
+            warns if the environment has an interface.
         min_horizon: the minimum number of rounds in which the learner completes all its phases; the simulator warns if
             the horizon is smaller.
-        clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside this
-            interval, and can count clipped entries. None if no such interval is known.
+        clip: returns the interval to which feedback is clipped. The simulator warns if a mean of the environment's
+            `means` lies outside this interval, and can count the rounds in which feedback lies outside. None if no such
+            interval is known.
         best_action: returns the best action according to the released state, for rounds without feedback to the
             learner; None if not supported.
         reports: the number of first visits of a person that reach the learner, for learners made by `per_person`. Then

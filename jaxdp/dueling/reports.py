@@ -33,7 +33,8 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 def best_pair(wins: jax.Array) -> jax.Array:
     """Returns the recommended arm paired with itself, [2] int32.
 
-    The recommended arm has more reported wins than losses against the largest number of arms. The first arm wins ties.
+    An arm beats another if it has more reported wins than losses against it. The recommended arm beats the largest
+    number of arms; the first such arm if there are several.
 
     Args:
         wins: [num_arms, num_arms] integer, number of duels that the row's arm is reported to have won against the

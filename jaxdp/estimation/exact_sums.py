@@ -49,7 +49,7 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | in
     Args:
         terms: [num_samples, dim] float64.
         bounds: [dim] float64, public: the maximum absolute value of a term.
-        changed: [] integer >= 1, public: the maximum number of terms that change together.
+        changed: public: the maximum number of terms that change together; 1, or a [] integer array >= 1.
 
     Returns:
         The sum, [dim] float64, with NaN in columns that have a non-finite term; and a bound on how much rounding can

@@ -40,7 +40,7 @@ def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
 
 
 def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
-    """Returns mantissa * 2^power, where mantissas are positive and normal floats; numbers below 2^NOTHING become 0."""
+    """Returns mantissa * 2^power, for positive, normal floats as mantissas; numbers below 2^(NOTHING + 1) become 0."""
     integer, bits, bias = _LAYOUT[mantissa.dtype.itemsize]
     word = jax.lax.bitcast_convert_type(mantissa, integer)
     exponent = (word >> bits).astype(jnp.int32) - bias
@@ -52,7 +52,7 @@ def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
 
 
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns (change, power) with exp(-values) = (1 + change) * 2^power, change in [-0.3, 0.42], and power int32.
+    """Returns (change, power) with exp(-values) = (1 + change) * 2^power, change in [-0.31, 0.43], and power int32.
 
     |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change instead of 1
     + change, because 1 + change would have the same rounding error in all rounds if losses are the same in all rounds.

@@ -24,7 +24,7 @@ def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
         An existing empty folder. If the study fails, the folder is removed, unless it has files or existed before.
 
     Raises:
-        ValueError: if `out` exists and is not an empty folder.
+        ValueError: if `out` exists and is not an empty folder, or is an address such as s3://bucket/folder.
     """
     folder, created = _claim(out, name)
     try:

@@ -1,8 +1,8 @@
 """Compare learners against adaptive adversaries (Asi et al., 2025: Tracking, Theorem 5.1).
 
 Compares each learner's regret against an oblivious adversary with its regret
-against an adaptive adversary, who punishes repeated plays. Both have the same
-ε sqrt(T / S), for T rounds and S switches.
+against an adaptive adversary, who punishes repeated plays. Both regrets are at
+the same ε sqrt(T / S), for T rounds and S switches.
 """
 
 import dataclasses

@@ -16,7 +16,7 @@ from jaxdp.numerics.lookup import entry, nearest_entry
 from jaxdp.random._simulation_bits import simulation_bits
 from jaxdp.random.key_bits import own_word
 
-PER_MILLE = 2**32 // 1000  # threshold of a probability of 1/1000
+PER_MILLE = 2**32 // 1000  # threshold of a probability of 1/1000, rounded down
 
 
 @pytree_dataclass
@@ -25,7 +25,7 @@ class Frozen:
 
     Attributes:
         thresholds: [num_stages, ...] uint32.
-        starts: [num_stages] int32, the first round of each stage.
+        starts: [num_stages] int32, increasing from 0, the first round of each stage.
         base: parameters of the world that computes outcomes.
     """
 
@@ -43,7 +43,11 @@ class Losses(NamedTuple):
 
 
 def thresholds_of(per_mille: Any) -> np.ndarray:
-    """Returns the uint32 thresholds of probabilities that are given as integers in thousandths."""
+    """Returns the uint32 thresholds of probabilities that are given as integers in thousandths, to within 7e-8.
+
+    Raises:
+        ValueError: if an entry is not an integer in [0, 1000].
+    """
     parts = np.asarray(per_mille)
     if not np.issubdtype(parts.dtype, np.integer) or parts.min() < 0 or parts.max() > 1000:
         raise ValueError(f"per_mille must be integers in [0, 1000], got {per_mille!r}")
@@ -60,7 +64,7 @@ def arms_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,)
     """Returns a bandit with rewards in {0, 1/n, ..., 1}: the fraction of an arm's n thresholds above a random word.
 
     Args:
-        base: the bandit with the same means, which computes outcomes.
+        base: the bandit with the means of the first stage, which computes outcomes; gaps are the same in all stages.
         per_mille: [num_stages, num_arms, n] integers in thousandths, not increasing along the last axis.
         starts: the first round of each stage.
     """
@@ -80,7 +84,7 @@ def duels_world(base: Environment, per_mille: Any, starts: tuple[int, ...] = (0,
 
     Args:
         base: the duels with the same preferences, which compute outcomes.
-        per_mille: [num_stages, num_arms, num_arms] integers in thousandths; entries above the diagonal are used.
+        per_mille: [num_stages, num_arms, num_arms] integers in thousandths; entries on and above the diagonal are used.
         starts: the first round of each stage.
     """
 
@@ -237,11 +241,11 @@ def contexts_world(theta: Any, *, num_arms: int, logistic: bool = False, turn: i
     """Returns arms with contexts uniform in a cube inside the unit ball, and uniform noise in [-1/2, 1/2].
 
     Args:
-        theta: [dim], of norm at most 1.
+        theta: [dim], not zero, of norm at most 1.
         num_arms: number of arms.
         logistic: whether means are logistic(x^T theta) instead of x^T theta.
-        turn: index, from 0, of the first round with 0 as the first coordinate of all contexts, in this round and all
-            later rounds; None if there is no such round.
+        turn: the first coordinate of all contexts is 0 from this round on, where the first round is 0. None never sets
+            the coordinate to 0.
     """
     make = generalized_linear_contexts if logistic else linear_contexts
     base = make("cube", num_arms=num_arms, dim=len(theta), theta=theta, rewards="uniform")

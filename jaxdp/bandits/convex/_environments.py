@@ -38,25 +38,27 @@ def linear_losses(
         domain: "ball", the points of norm at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        An environment with feedback [] float, which is unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the
-        expected loss of the round minus the expected loss of the best point of g (expectations are over noise, tilt and
-        random labels); `loss`, the loss of this round. For a probe, both outcomes are means over the two points of the
-        probe. They are NaN if a point lies outside the domain by more than rounding. The loss at the centre is 0 plus
-        `noise`. Losses are Lipschitz with the constant slope + tilt + drift + push. With hindsight, the summary
-        `regret` is the sum of losses minus the sum of losses of the best fixed point in hindsight.
+        An environment with feedback [] float, which is unbounded for points if `noise` > 0. Outcomes: `pseudo_regret`,
+        the expected loss of the round minus the expected loss of the best point of g (expectations are over noise, tilt
+        and random coordinates and labels); `loss`, the loss of this round. For a probe, both outcomes are means over
+        the two points of the probe. They are NaN if a point lies outside the domain by more than rounding. The loss at
+        the point 0 is 0 plus the round's noise. Losses are Lipschitz with the constant slope + tilt + drift + push.
+        With hindsight, the summary `regret` is the sum of losses minus the sum of losses of the best fixed point in
+        hindsight.
 
     Raises:
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
-        slope: > 0, by default 0.5.
-        noise: >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of a round,
-            and therefore cancels in the difference of two losses.
-        tilt: >= 0, by default 0, the norm of a random linear part, tilt s / sqrt(dim) with random signs s.
-        drift: >= 0, by default 0, the norm of a linear part that rotates, with one full turn in `period` rounds.
-        period: number of rounds of a full turn, an integer >= 2, by default 1000.
-        push: >= 0, by default 0.25; only if adaptive. An additional linear part is push m / D, where m is the mean of
-            all points played so far.
+        slope: finite and > 0, by default 0.5.
+        noise: finite and >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of
+            a round, and therefore cancels in the difference of two losses.
+        tilt: finite and >= 0, by default 0, the norm of a random linear part, tilt s / sqrt(dim) with random signs s.
+        drift: finite and >= 0, by default 0, the norm of a linear part that rotates, with one full turn in `period`
+            rounds. If dim is 1, this part oscillates between -drift and drift.
+        period: number of rounds of a full turn, an integer in [2, 2^31 - 1], by default 1000.
+        push: finite and >= 0, by default 0.25; only if adaptive. An additional linear part is push m / D, where m is
+            the mean of all points played so far (for probes, of their centres).
 
     Source:
         Standard.
@@ -114,16 +116,16 @@ def quadratic_losses(
         domain: as for `linear_losses`.
 
     Returns:
-        An environment as from `linear_losses`. The loss at the centre is 0 plus `noise`. All other losses are at most
-        curvature (D^2 / 2 + target D) + (tilt + drift + push) D plus `noise`, with D as in `linear_losses`. Losses are
-        Lipschitz with the constant curvature (D + target) + tilt + drift + push.
+        An environment as from `linear_losses`. Without the round's noise, the absolute values of losses are at most
+        curvature (D^2 / 2 + target D) + (tilt + drift + push) D, with D as in `linear_losses`. Losses are Lipschitz
+        with the constant curvature (D + target) + tilt + drift + push.
 
     Raises:
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
-        curvature: > 0, by default 0.5.
-        target: >= 0, the distance of m from the centre, by default half the radius; it may be more than D.
+        curvature: finite and > 0, by default 0.5.
+        target: finite and >= 0, the distance of m from the centre, by default half the radius; it may be more than D.
         noise, tilt, drift, period, push: as for `linear_losses`.
 
     Source:
@@ -183,9 +185,9 @@ def huber_losses(
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
-        slope: > 0, by default 0.5.
-        width: > 0, by default a quarter of the radius.
-        target: >= 0, the distance of m from the centre, by default half the radius.
+        slope: finite and > 0, by default 0.5.
+        width: finite and > 0, by default a quarter of the radius.
+        target: finite and >= 0, the distance of m from the centre, by default half the radius.
         noise, tilt, drift, period, push: as for `linear_losses`.
 
     Source:
@@ -247,7 +249,7 @@ def logistic_losses(
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
 
     Values:
-        steepness: > 0, by default 1.
+        steepness: finite and > 0, by default 1.
         label_prob: in (0, 1), by default 0.6.
         noise, tilt, drift, period, push: as for `linear_losses`.
 

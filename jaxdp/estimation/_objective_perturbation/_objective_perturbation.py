@@ -122,9 +122,10 @@ def objective_perturbation(
     and the estimator minimises the loss with S~ in place of S (see Math). Without weights all w_i are 1.
 
     Features are public, so weights may depend on them: `weights="cut"` uses w_i = min(1, c / |x_i|). The estimate stays
-    consistent, and the sensitivity falls from max |x_i| to c. For Gaussian features the c with the least predicted
-    error (`predicted_errors`) is near the 10% quantile of |x_i|, and halves the error at epsilon = 0.1.
-    `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
+    consistent, and the sensitivity falls from max |x_i| to c. For 1,000 to 50,000 samples of 2 to 20 Gaussian features,
+    at epsilon = 0.1 and delta = 1e-6, the c with the least predicted error (`predicted_errors`) is mostly below the 20%
+    quantile of |x_i|, and reduces the predicted root mean squared error by 30% to 60%. `noise="k_norm"` gives pure
+    epsilon-DP with about the same error in few dimensions.
 
     `geometry="whitened"` adds the noise in coordinates in which the features' second moment is the identity on its
     range (directions outside the range get no noise). Every margin x^T theta then gets about the same noise. Use it if
@@ -164,8 +165,8 @@ def objective_perturbation(
     Raises:
         ValueError: if a name is unknown, the constants do not support the noise, weights, unit or geometry, max_dim < 1
             or max_steps < 1. The result's `params` raises this error if epsilon <= 0, delta is outside (0, 1), a value
-            is out of range, or constants are classical at finite epsilon >= 1. Data with more than max_dim features
-            also raise it.
+            is out of range, or constants are classical at finite epsilon >= 1. Data also raise it
+            if they have more than max_dim features, or if persons does not have one id for each label.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
@@ -178,8 +179,8 @@ def objective_perturbation(
           the least of sum_i |x_i|, sqrt(sum_ij |x_i.x_j|) and sqrt(k) |X|_op, for the matrix X of the person's k
           feature vectors x_i, with the spectral norm |X|_op.
         - With whitening, the same mechanism runs on the whitened features, which are public too; S~ is a linear map of
-          its release, so post-processing (proof: docs/proofs/whitened_noise.md). The ridge uses only features, epsilon,
-          delta and margin_stddev, all public.
+          its release, so post-processing (proof: docs/proofs/whitened_noise.md). The ridge uses only features and the
+          values of `params`, all public.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
