@@ -26,7 +26,7 @@ from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
 
 DIGITS = 5  # significant digits of floats in outcomes, so that outcomes agree if float32 arithmetic is reordered
-NUM_KEYS = 64  # number of keys with which each function is called, for each of its arguments
+NUM_KEYS = 64  # number of keys with which each function is called, for each combination of its arguments
 MOST = 2**20  # maximum number of distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]
@@ -106,10 +106,10 @@ def transcript_distribution(
 ) -> OutputDistribution:
     """Enumerates the exact distribution of an adversary's view of a learner's transcript.
 
-    Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns a
-    list of all possible values with their probabilities, [(value, probability), ...]. A distribution that is None marks
-    a function as deterministic. A distribution that returns None marks its function as deterministic at these
-    arguments.
+    Each of the four distributions takes the arguments of its function except the key (`params` as given here, all
+    others as NumPy arrays). It returns a list of all possible values with their probabilities, [(value, probability),
+    ...]. A distribution that is None marks a function as deterministic. A distribution that returns None marks its
+    function as deterministic at these arguments.
 
     After each round, transcripts with the same state and the same view are merged. So the time grows with the number
     of different states and views, not with the number of transcripts.
@@ -121,7 +121,8 @@ def transcript_distribution(
         guarantee: the learner's claim, which determines the view (`jaxdp.audit.seen.rounds_seen`).
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
         answer: (answers, history, action) -> feedback.
-        adaptive: whether `answer` reads its `History`. Transcripts with different pasts are then not merged.
+        adaptive: whether `answer` reads its `History`, in which `reports` is None. Transcripts with different pasts are
+            then not merged.
         init_distribution: the distribution of `init`: (params) -> values.
         act_distribution: the distribution of `act`: (params, public, context) -> values.
         report_distribution: the distribution of `privatize`: (params, public, context, action, feedback) -> values.
@@ -133,15 +134,17 @@ def transcript_distribution(
         each result is the float nearest to the exact one.
 
     Raises:
-        ValueError: if a function without a given distribution returns different results with 64 keys; if a function
-            returns a value that its distribution lacks; if a distribution's values differ from the function's results
-            in structure or shapes; if probabilities are negative or do not sum to 1; if `answer` reads the past and
-            adaptive is False; if one round has more than 2^20 transcripts; if changed is not a round in the local or
-            the joint model.
+        ValueError: if a function returns different results with 64 keys, and its distribution is None or returns None;
+            if a function returns a value that its distribution lacks; if a distribution's values differ from the
+            function's results in structure or shapes; if probabilities are negative or do not sum to 1 within 1e-6; if
+            `answer` reads the past and adaptive is False; if one round has more than 2^20 transcripts after merging; if
+            changed is not a round in the local or the joint model; if learner is not a Learner, users have no rounds
+            or different numbers of rounds, or digits is not an integer >= 1.
 
     Deviations:
-        A function that returns the same result with 64 keys is taken to be deterministic. The initial public state,
-        which `init` may draw, is not in the view, except as the state before the report in the local model.
+        Where no distribution is given, a function that returns the same result with 64 keys is taken to be
+        deterministic. The initial public state, which `init` may draw, is not in the view, except in the local model
+        if changed is 0 and the claim shows `public`: the view then has the state before the report.
 
     Examples:
         >>> from jaxdp.audit import exact_epsilon

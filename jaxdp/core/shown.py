@@ -42,7 +42,7 @@ def html_of(value: Any, kind: str) -> str:
     """Returns an algorithm, environment, estimator, problem or randomizer as HTML.
 
     Args:
-        value: an object with `params` and `made_by`. `rows_of` lists the optional attributes that are shown, too.
+        value: an object with `params` and `made_by`. For optional attributes that are also shown, see `rows_of`.
         kind: the kind of object in one word, for example "learner".
 
     Returns:
@@ -136,7 +136,7 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 def claim_text(guarantee: Callable[..., Any]) -> str:
     """Formats the claim at default or example values; without such values, the names of the required values.
 
-    If no values are required and `guarantee` raises an error, the text is "not known".
+    If `guarantee` raises an error, the text has these names, too; if no values are required, it is "not known".
     """
     return _claim(guarantee)[0][1]
 

@@ -88,9 +88,9 @@ def pairwise(link: Link) -> Model:
 def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) -> jax.Array:
     """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
-    gamma is the model's least curvature, and gamma_eps = gain * gamma is the least curvature of the de-biased loss. The
-    step at sample t is this first step divided by t. The first step is capped at 1e12, also if gamma underflows (for
-    the logistic link in float32, if 2 L B is above about 88).
+    gamma is the model's least curvature, and gamma_eps = gain * gamma is the least curvature of the de-biased loss. For
+    "inverse_time", the step at sample t is the first step divided by t. This first step is capped at 1e12, also if
+    gamma underflows (for the logistic link in float32, if 2 L B is above about 87).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5, with the step size of its proof (the statement drops
@@ -214,14 +214,15 @@ def sgd(
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. The samples
-        are processed in order. The `params` take radius (default inf). Without an optimizer they also take
-        learning_rate (0.1) or, for "inverse_time", coverage kappa and feature_norm L.
+        An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, or float in
+        {0, 1/2, 1}; 1/2 is a tie. The samples are processed in order. The `params` take radius (default inf). Without
+        an optimizer they also take learning_rate (0.1) or, for "inverse_time", coverage kappa, the smallest eigenvalue
+        of the covariance of the features, and feature_norm L (features have norms of at most 2 L).
 
     Raises:
         ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time". The result's
-            `params` raises this error if a value is not > 0, or if radius, coverage or feature_norm is infinite for
-            "inverse_time".
+            `params` raises this error if a value is not > 0 or too large or small for the float type, or if radius,
+            coverage or feature_norm is infinite for "inverse_time".
 
     Privacy:
         - None.
@@ -308,8 +309,9 @@ def sgd_rr(
         \tilde y_t = \frac{r_t - (1 - p)}{2 p - 1}
         $$
 
-        By default $\eta_t$ is `learning_rate`. With the largest norm $L$ of features and the least eigenvalue $\kappa$
-        of their covariance, the corrected step size of "inverse_time", from the proof of Theorem 4.5, is
+        By default $\eta_t$ is `learning_rate`. With a bound $2 L$ on the norm of $x_t$, and the smallest eigenvalue
+        $\kappa$ of the covariance of $x_t$, the corrected step size of "inverse_time", from the proof of Theorem 4.5,
+        is
 
         $$
         \eta_t = \frac{1}{\gamma_\varepsilon \kappa t}, \quad \gamma_\varepsilon = (2 p - 1) \gamma, \quad

@@ -52,8 +52,8 @@ def sgd_krr(
 
     Raises:
         ValueError: if step_size or average is unknown, or an optimizer is given with "inverse_time". The result's
-            `params` raises this error if a value is not > 0, or if radius, coverage or feature_norm is infinite for
-            "inverse_time".
+            `params` raises this error if a value is not > 0 or too large or small for the float type, or if radius,
+            coverage or feature_norm is infinite for "inverse_time".
 
     Privacy:
         - Claim: epsilon-DP in the local model.

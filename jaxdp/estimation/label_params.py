@@ -19,7 +19,8 @@ class Params:
     """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, budget of the randomized response; at infinity the labels themselves are reported.
+        epsilon: [] float > 0, budget of the randomized response, or [num_samples] budgets from `person_params`; at
+            infinity the labels themselves are reported.
         radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
         tolerance: [] float > 0, maximum norm of the projected gradient of the mean objective at a converged point, for
             features scaled to a root mean square in [1, 2). In 32-bit mode, rounding may keep this norm at about 1e-7

@@ -40,8 +40,9 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
         width: characters of a line, >= 40. A longer row or name continues on the next line.
 
     Returns:
-        Lines of text. The trust model, the claim and its unit are taken from an algorithm's first entry; the claim is
-        abbreviated, for example "ε-DP", and the unit is one word: round, person, duel, label and others.
+        Lines of text. The trust model, the claim and its unit are taken from an algorithm's first entry. The claim is
+        abbreviated, for example "ε-DP", and the unit is one word: round, user, duel, label and others. Without privacy,
+        the claim is "no claim", and the trust model and the unit are "-".
 
     Raises:
         ValueError: if kind is unknown, or width is not an integer >= 40.

@@ -65,7 +65,7 @@ def demo() -> Data:
     """Draws synthetic comparisons by 150 persons with a common linear reward and individual deviations.
 
     Coordinate j of an embedding is normal with variance 1/j. Margins of the common reward have a standard deviation of
-    about 1.5. Each person's weights are the common weights plus a normal vector, which adds margins with a standard
+    about 1.9. Each person's weights are the common weights plus a normal vector, which adds margins with a standard
     deviation of about 0.5. A few persons give many labels.
     """
     random = np.random.default_rng(2024)
@@ -87,12 +87,15 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
 
     Args:
         table: the file, as in `read_pairs`.
-        prompt: the column with ids of prompts.
-        public_score: index of the embeddings' entry that is a public score. Differences of scores become `offset`.
-        **columns: further columns, as in `read_pairs`.
+        prompt: the column, or the .npy file, with ids of prompts.
+        public_score: index of the embeddings' entry that is a public score. Differences of scores become `offset`, and
+            the entry is removed from the features.
+        **columns: further arguments of `read_pairs`. If any argument is given, `chosen` and `rejected` are required.
 
     Raises:
-        ValueError: if the table cannot be read, or `public_score` is not an entry of its embeddings.
+        ValueError: if `chosen` or `rejected` is missing, files have invalid contents, or `public_score` is not one of
+            two or more entries of the embeddings.
+        OSError: if a file cannot be read.
     """
     columns = {name: value for name, value in columns.items() if value is not None}
     if table is None and prompt is None and public_score is None and not columns:
@@ -115,7 +118,7 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
 
 
 def with_score(theta: np.ndarray, public_score: int | None) -> np.ndarray:
-    """Returns theta after inserting the weight 1 for the public score, for use with embeddings as they were read."""
+    """Returns theta for embeddings as they were read: inserts the weight 1 for the public score, if there is one."""
     return theta if public_score is None else np.insert(theta, public_score, 1)
 
 

@@ -90,7 +90,8 @@ def preference_pairs(
         the parameter of the head to be written.
 
     Raises:
-        ValueError: if a value is out of range, the table cannot be read, or a store is given.
+        ValueError: if a value is out of range, `load` or `split` does not accept the data, or a store is given.
+        OSError: if a file cannot be read.
     """
     if scheduling.get("store") is not None:
         raise ValueError(f"store must be left out, as this study has no store (use run), got {scheduling['store']}")

@@ -90,6 +90,9 @@ def tracking_your_losses(
         the best sequence has no gain. The dataset has the dimensions (learner, epsilon, seed), the coordinates `claim`
         along learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches`, `delta` and `asked_share` (the option
         `share`), and the attribute `privacy`.
+
+    Raises:
+        ValueError: if a value is out of range, a learner is unknown, or a loss is not in [0, scale].
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
@@ -127,7 +130,10 @@ def tracking_your_losses(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws the fraction of the possible gain against epsilon, with a line at the required fraction."""
+    """Draws the fraction of the possible gain against epsilon, with a line at the required fraction.
+
+    A dotted line is at the best single expert's fraction if this fraction is > 0.
+    """
     results = results.sortby("epsilon")
     figure = plotting.panels(width=5.2, height=4.2)
     (ax,) = figure.axes

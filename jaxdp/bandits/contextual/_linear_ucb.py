@@ -100,7 +100,8 @@ def linear_ucb(
             inverse, "paper" plays uniformly random arms until V is computed for the first time, which is after one
             round, or later if update_every > 1.
         update_every: the rounds after which V, theta and beta are recomputed. An integer n >= 1: every n rounds. A
-            number g in (0, 1): whenever t has grown by about the fraction g. "doubling": whenever det V has doubled.
+            number g in (0, 1): whenever t has grown by the fraction 1 / ceil(1 / g), which is about g if g is small.
+            "doubling": after the first round, and whenever det V has doubled.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm

@@ -151,8 +151,8 @@ def model_updater(update_every: int | float | str) -> SolveFn:
 
     Args:
         update_every: the rule by which a model that was computed after t rounds is replaced. An integer n >= 1: after n
-            more rounds. A fraction g in (0, 1): after max(1, floor(t / ceil(1 / g))) more rounds, which is about g t.
-            "doubling": when the determinant of V has doubled.
+            more rounds. A fraction g in (0, 1): after max(1, floor(t / ceil(1 / g))) more rounds, which is about g t if
+            g is small or 1 / g is an integer. "doubling": when the determinant of V has doubled; if t = 0, at once.
 
     Returns:
         (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes a
@@ -161,7 +161,7 @@ def model_updater(update_every: int | float | str) -> SolveFn:
         every round, because det V is needed.
 
     Raises:
-        ValueError: if update_every is none of these, or if n or 1 / g exceeds the largest integer.
+        ValueError: if update_every is none of these, or if n or 1 / g exceeds 2^31 - 1 (2^63 - 1 in 64-bit mode).
     """
     if update_every == "doubling":
         return _update_on_doubling
@@ -205,7 +205,7 @@ def _is_count(value: object) -> bool:
 
 
 def _replace_if_due(due: jax.Array, next_model: Model, model: Model) -> Model:
-    is_new = due & (next_model.factor[-1] > 0)  # NaN if V has no factor
+    is_new = due & (next_model.factor[-1] > 0)  # never > 0 if V has no factor
     return jax.tree.map(
         lambda replacement, present: lanes_fast(jnp.where(is_new, replacement, present)), next_model, model
     )

@@ -29,8 +29,8 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     """Returns (axes, static_axes) as dicts of lists.
 
     Raises:
-        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, or two values of
-            an axis have the same label.
+        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, is text or a
+            single value, or has two values with the same label.
     """
     check_coordinates("axes and static_axes", (*axes, *static_axes))
     clash = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
