@@ -22,14 +22,14 @@ import optax
 
 from jaxdp.core import Estimator, Guarantee, Scalar, guarantee_for, only, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.estimation.constraints import center, radius_leaf
+from jaxdp.estimation.constraints import center, radius_leaf, rate_leaf
 from jaxdp.estimation.label_params import clear_labels_claim, randomized_labels_claim
 from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate
 from jaxdp.preferences import Link, logistic
-from jaxdp.validation import check_above, check_choice, check_epsilon, check_positive
+from jaxdp.validation import check_above, check_choice, check_epsilon
 
 LARGEST_STEP = 1e12
 STEP_SIZES = ("constant", "inverse_time")
@@ -180,7 +180,7 @@ def randomized_params(
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
-        learning_rate=scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate)),
+        learning_rate=rate_leaf(learning_rate),
         coverage=scalar_leaf("coverage", check_above("coverage", coverage, 0.0)),
         feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
     )

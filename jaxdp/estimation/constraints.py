@@ -6,7 +6,12 @@ import numpy as np
 from optax import projections
 
 from jaxdp.core import Scalar, default_float, scalar_leaf
-from jaxdp.validation import check_above
+from jaxdp.validation import check_above, check_positive
+
+
+def rate_leaf(learning_rate: float) -> Scalar:
+    """Checks the learning rate of SGD (finite and > 0) and returns it as a `Params` leaf."""
+    return scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate))
 
 
 def radius_leaf(radius: float) -> Scalar:

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.estimation.constraints import radius_leaf
+from jaxdp.estimation.constraints import radius_leaf, rate_leaf
 from jaxdp.estimation.exact_sums import exact_statistic
 from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.persons import PERSON, check_unit, most_labels, person_index, person_norms
@@ -33,15 +33,7 @@ from jaxdp.estimation.whitening import check_geometry
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
 from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.validation import (
-    check_above,
-    check_at_least,
-    check_choice,
-    check_count,
-    check_delta,
-    check_epsilon,
-    check_positive,
-)
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
 
 CONSTANTS = ("analytic", "classical", "paper")
 
@@ -222,7 +214,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
         radius: float = np.inf,
         learning_rate: float = 0.1,
         tolerance: float = TOLERANCE,
-        persons: Any = None,
+        persons: ArrayLike | None = None,
         margin_stddev: float = 1.0,
     ) -> Params:
         multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
@@ -233,7 +225,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             cut=cut_leaf(cut),
             regularization=scalar_leaf("regularization", check_at_least("regularization", regularization, 0.0)),
             radius=radius_leaf(radius),
-            learning_rate=scalar_leaf("learning_rate", check_positive("learning_rate", learning_rate)),
+            learning_rate=rate_leaf(learning_rate),
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
             persons=person_index(persons) if release.of_persons else None,
             margin_stddev=scalar_leaf("margin_stddev", check_above("margin_stddev", margin_stddev, 0.0))

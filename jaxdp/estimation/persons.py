@@ -93,7 +93,7 @@ def check_unit(privacy_unit: str) -> bool:
     return check_choice("privacy_unit", privacy_unit, PRIVACY_UNITS) == "person"
 
 
-def person_index(persons: ArrayLike) -> np.ndarray:
+def person_index(persons: ArrayLike | None) -> np.ndarray:
     """Returns, for each label, the index of the person who gave it, as a `Params` leaf [num_samples] int32."""
     return count_labels(persons)[1]
 
