@@ -62,7 +62,7 @@ KINDS = {
 
 # Values without a docstring of their own.
 DATA = {
-    "jaxdp.core.Outcome": "The numbers that a round adds to sums: a scalar for each name, at least `pseudo_regret`.",
+    "jaxdp.core.Outcome": "The numbers that a round adds to sums: a scalar for each name, such as `pseudo_regret`.",
     "jaxdp.core.Scalar": "The type of a scalar leaf of `Params`: a number of Python or NumPy, or a scalar array.",
     "jaxdp.preferences.logistic": "The Bradley-Terry link: the logistic function of a difference of utilities.",
     "jaxdp.preferences.probit": "The Thurstone link: the normal distribution function of a difference of utilities.",

@@ -195,8 +195,9 @@ def report(results: xr.Dataset) -> str:
         f"with delta = {float(results.delta):g}.",
         "punish_repeats gives the loss 1 to the expert that was played in the previous round: a learner that keeps an "
         "expert for long loses in most rounds, for any ε. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
-        "private learner has such an adversary. The theorem holds up to constants, for N >= 2 T / S and delta <= (S + "
-        "1)^3 / T^3. These runs do not satisfy these conditions, so they do not confirm the theorem.",
+        "private learner has such an adversary. The theorem holds up to constants, for ε <= 1, N >= 2 T / S and "
+        "delta <= (S + 1)^3 / T^3, and its proof covers only delta = 0. Runs outside these conditions do not confirm "
+        "the theorem.",
     ]
     return "\n\n".join([table(results), *notes])
 
