@@ -42,7 +42,7 @@ def count_labels(ids: ArrayLike | None) -> tuple[np.ndarray, np.ndarray, np.ndar
     """Returns the distinct ids, each row's index into them ([num_samples] int32), and the number of rows of each id."""
     values = np.asarray(ids)
     if values.ndim != 1 or not len(values):
-        found = "None" if ids is None else f"shape {values.shape}"
-        raise ValueError(f"persons must be a vector of at least one id, got {found}")
+        shape = "None" if ids is None else f"shape {values.shape}"
+        raise ValueError(f"persons must be a vector of at least one id, got {shape}")
     distinct, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     return distinct, index.astype(np.int32), counts
