@@ -22,7 +22,9 @@ MOST_QUEUED = 1024  # maximum number of chunks that are submitted to the executo
 FEWEST_QUEUED = 64  # this many chunks may be submitted at a time, however large they are, so that no worker waits
 PART_OF_MEMORY = 4  # results that wait to be written may take 1 / 4 of the free memory
 PART_FOR_A_CHUNK = 256  # a chunk of several tiles takes at most 1 / 256 of the free memory, as many may arrive at once
-CHUNKS_OF_A_PROGRAM = 64  # minimum number of chunks of a program with at least this number of tiles
+CHUNKS_OF_A_PROGRAM = 64  # number of chunks of a program with very many tiles
+TILES_OF_A_CHUNK = 6  # a chunk of a single tile takes nearly twice as long for each lane
+FEWEST_CHUNKS = 16  # of a program with at least this number of tiles
 
 
 class RemoteSource:
@@ -64,8 +66,10 @@ class RemoteSource:
     def best_chunk_lanes(self, sharers: int | None) -> int:
         """Returns a small number of lanes for a chunk, so that workers share chunks evenly. Ignores `sharers`."""
         del sharers
-        lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
-        return whole_tiles(self._plan, lanes)
+        num_lanes = self._plan.lanes.num_lanes
+        several_tiles = min(TILES_OF_A_CHUNK * self._plan.tile_size, num_lanes // FEWEST_CHUNKS)
+        lanes = max(num_lanes // CHUNKS_OF_A_PROGRAM, several_tiles)
+        return whole_tiles(self._plan, min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), lanes))
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
         """Computes chunks, and yields each with its outputs keyed by name, in the order in which workers finish.
