@@ -96,12 +96,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def simulate(self) -> Any:
-        """The compiled run with the engine "rounds", which is traced once."""
+        """Returns the compiled run with the engine "rounds", which is traced once."""
         return jax.jit(self._simulator("rounds").simulate)
 
     @Shared
     def trace(self) -> Any:
-        """The trace of `simulate` at the first grid point; tracing fails if functions do not fit together."""
+        """Returns the trace of `simulate` at the first grid point; tracing fails if functions do not fit together."""
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
@@ -234,7 +234,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def count_samples(self) -> Samples:
-        """Outputs of many lanes with the engine "counts"."""
+        """Returns the outputs of many lanes with the engine "counts"."""
         return draw(self._sampling(), "counts")
 
     # ---- checks ------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def key_of_a_lane(key, round_):
 
 @pytest.mark.parametrize(("derive", "number"), [(public_key, 1), (key_of_a_lane, 0)])
 def test_keys_that_lanes_share_are_derived_only_once(derive, number):
-    """A branch would derive such a key for each lane: with a thousand lanes a run took a hundred times as long."""
+    """Checks that no branch derives such a key for each lane: a run of 1,000 lanes took a hundred times as long."""
 
     def step(key, round_, flag, value):
         children = jax.random.split(derive(key, round_), 50)
@@ -92,7 +92,7 @@ def test_keys_that_lanes_share_are_derived_only_once(derive, number):
 
 
 def test_keys_of_other_implementations_stay():
-    """Such keys may have other values in a batch of lanes."""
+    """Checks keys that may have other values in a batch of lanes."""
 
     def step(key, flag):
         child = jax.random.split(jax.random.fold_in(key, 1), 3)[1]

@@ -165,8 +165,8 @@ def objective_perturbation(
     Raises:
         ValueError: if a name is unknown, the constants do not support the noise, weights, unit or geometry, max_dim < 1
             or max_steps < 1. The result's `params` raises this error if epsilon <= 0, delta is outside (0, 1), a value
-            is out of range, or constants are classical at finite epsilon >= 1. Data also raise it
-            if they have more than max_dim features, or if persons does not have one id for each label.
+            is out of range, or constants are classical at finite epsilon >= 1. Data also raise it if they
+            have more than max_dim features, or if persons does not have one id for each label.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.

@@ -67,9 +67,9 @@ def read_checkpoint(
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns the outputs of `hindsight` or `record` as a dict; raises a ValueError unless they map names to arrays.
+    """Returns the outputs of the function `who` as a dict; raises a ValueError unless they map names to arrays.
 
-    `who` is the name of the function, for the error.
+    `who` is "evaluate", "hindsight" or "record".
     """
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
