@@ -210,7 +210,7 @@ def audit_claims(
                 raise ValueError(f"json must be a new file, so that no result is overwritten, got {json}") from error
             file.write(to_json(rows) + "\n")
             file.flush()
-        # disable=None: no bar if the output is not a terminal
+        # disable=None: no bar if standard error is not a terminal
         bar = stack.enter_context(tqdm(total=len(selected), unit="claim", leave=False, disable=None))
 
         def before(step: "Step") -> None:
@@ -340,7 +340,7 @@ def before_jax_starts(
         ),
     ] = False,
 ) -> None:
-    """Sets options that JAX reads when it starts."""
+    """Sets the number of CPU devices and the cache of compiled programs, before JAX starts."""
     if cpu_devices is not None:
         import jax
 
@@ -361,7 +361,11 @@ def show_warning(message: Warning | str, *origin: object) -> None:
 
 
 def main() -> None:
-    """Runs the command line. Prints errors that the user can correct (ValueError, OSError, MemoryError) in one line."""
+    """Runs the command line.
+
+    A ValueError, OSError or MemoryError, which the user can correct, is printed with its notes and without a traceback.
+    The exit code is then 2.
+    """
     arguments = sys.argv[1:]
     warnings.showwarning = show_warning
     try:

@@ -39,7 +39,7 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
 
-PRECISION = 1e-4  # bound on the error of a person's mean due to rounding down, relative to the range of rewards
+PRECISION = 1e-4  # upper bound on v / u: v visits of a person in a phase; a person's mean of 1 is the integer u
 MOST_RANGES = 2**10  # maximum k; totals are stored in steps of 2^-20 / k, where k is larger if people have many visits
 REWARDS = ("binary", "bounded")
 ENDS = ("reward_low", "reward_high")
@@ -53,9 +53,9 @@ class Params:
         epsilon: [] float > 0, budget of one release; infinity is the non-private algorithm.
         low: [] float, lower end of the interval to which rewards are clipped.
         high: [] float, upper end of this interval.
-        scale: [] float, 2^20 / (high - low), by which rewards above low are multiplied before they are rounded.
+        scale: [] float, 2^20 / (high - low); the difference of a reward and low is multiplied by it, and then rounded.
         log_chance: [] float > 0, ln(2 num_arms max(phases - 1, 1) / failure_prob).
-        taste: [] float >= 0, bound on the standard deviation of a person's mean reward.
+        taste: [] float >= 0, bound on the standard deviation of people's mean rewards, divided by the range of rewards.
         rank: [num_people] int32, position of each person in the order of first visits.
         before: [phases + 1, num_people] int32, number of visits of each person before the start of each phase; in the
             last row, before the end of the last phase.
@@ -95,6 +95,8 @@ class Public(NamedTuple):
 class PhaseVisit(NamedTuple):
     """A visit and its position in the phase. Both depend only on the schedule and on the public state.
 
+    After the last phase, `nth` and `visits` are meaningless.
+
     Attributes:
         arm: [] int32, the person's arm in this phase if the reward counts, otherwise `best_arm`.
         is_heard: [] bool, whether the reward counts.
@@ -121,12 +123,12 @@ def person_means(
 ) -> Learner:
     r"""Explores arms in phases, and uses only the mean of each person's rewards in a phase.
 
-    In a phase each person plays only one arm, and adds one number to this arm's mean. After each phase, noisy means
-    over people are released, and arms with means that are too low are dropped. After the last phase the best arm is
-    played. With one phase this is explore-then-commit. With several phases, each person participates in `releases`
-    phases, which a public coin determines before the person's first visit. In each of these phases another public coin
-    determines the arm that the person plays in all rounds of the phase. In all other rounds the best arm of the last
-    release is played; before the first release this is a random arm.
+    In a phase each participant plays only one arm, and adds one number to this arm's mean. After each phase, noisy
+    means over participants are released, and arms with means that are too low are dropped. After the last phase the
+    best arm is played. With one phase everybody participates, and this is explore-then-commit. With several phases,
+    each person participates in `releases` phases, which a public coin determines before the person's first visit. In
+    each of these phases another public coin determines the arm that the person plays in all rounds of the phase. In all
+    other rounds the best arm of the last release is played; before the first release this is a random arm.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -146,7 +148,7 @@ def person_means(
     Values:
         epsilon: the privacy budget of a person, > 0.
         failure_prob: with several phases: in (0, 1), by default 0.05. With `releases` = 1 and people in random order,
-            a phase before the last drops the best arm with at most this probability.
+            the probability that any phase before the last drops the best arm is at most this.
         taste: with several phases: a bound on the standard deviation of people's mean rewards, divided by the range of
             rewards; by default 0. Mean rewards are assumed to be normally distributed around the population's mean.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
@@ -168,9 +170,9 @@ def person_means(
         Own; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Totals are integers. u is a multiple of 2^20, and so large that rounding makes a person's mean too small by less
-        than 1e-4 of the range of rewards. Bounded rewards are first rounded to multiples of 2^-20 of their range;
-        including this rounding, the error is less than 2e-4.
+        Totals are integers. u is a multiple of 2^20, and so large that rounding makes a person's mean of binary rewards
+        too small by less than 1e-4. Bounded rewards are first rounded to multiples of 2^-20 of their range; the error
+        of a person's mean is then less than 2.01e-4 of the range.
 
     Math:
         Let person $i$ have $v_i$ visits in the phase. An arm $a$ of $n_a$ people has, for rewards $x_{i, t}$ scaled to
@@ -182,7 +184,7 @@ def person_means(
         $$
 
         After each phase, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b - c_b)$. With $K$
-        arms, $P$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
+        arms, $P \geq 2$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
         `failure_prob`,
 
         $$
@@ -270,7 +272,7 @@ def person_means(
         group = person_rank // phases
         first_phase = (person_rank % phases + ties.rank(public.coins[0], group) % phases) % phases
         later = (current - first_phase) % phases  # the person participates if this is below `releases`
-        # In a phase, each group of `size` people in this order plays different arms.
+        # In a phase, participants are numbered by `index`, and each group of `size` of them plays different arms.
         index, size = group * releases + later, jnp.sum(public.active, dtype=jnp.int32)
         slot = (index % size + ties.rank(public.coins[1], index // size) % size) % size
         arm = jnp.argsort(~public.active, stable=True)[slot].astype(jnp.int32)

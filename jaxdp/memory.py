@@ -22,7 +22,10 @@ LIMITS = {
 
 
 def free_bytes(device: Any) -> int | None:
-    """Returns the free memory of a device in bytes (for a CPU, the host's free memory); None if it is unknown."""
+    """Returns the free memory of a device in bytes; None if it is unknown.
+
+    For a CPU, and for a device that does not report its memory, this is the host's free memory.
+    """
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return max(0, stats["bytes_limit"] - stats.get("bytes_in_use", 0))
@@ -70,7 +73,10 @@ def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
 
 
 def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
-    """Raises a MemoryError if `needed` exceeds `free`, both in bytes, before the system would kill the process."""
+    """Raises a MemoryError if `needed` exceeds `free`, before the system would kill the process.
+
+    Both are in bytes. None means that the free memory is unknown, and raises no error.
+    """
     if free is not None and needed > free:
         sizes = f"where {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
         raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")

@@ -39,7 +39,7 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
     A round is heard if it is one of the first `reports` visits of its person. In all other rounds, neither `privatize`
     nor `update` of `learner` is called. The schedule of visits is public, so everybody knows in advance which rounds
     are heard. Phases, blocks and the horizon of `learner` count only heard rounds. If `learner` needs a horizon, use
-    `visits.num_heard(reports)`.
+    `visits.num_heard(reports, rounds)`, where `rounds` is the number of rounds of the run.
 
     Args:
         learner: for bandits, duels or experts, without contexts.
@@ -50,14 +50,15 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
             the learner's `act`, as if the round were heard.
 
     Returns:
-        A learner for environments with `visits=`, such as `jaxdp.bandits.bernoulli_bandit(means, visits=visits)`. It is
-        played round by round. If the learner has a stopping time, a run ends at this time.
+        A learner for environments with `visits=`, such as `jaxdp.bandits.bernoulli_bandit(means, visits=visits)`. A run
+        uses the engine "rounds" or, with rest="best" and if the environment supports it, "heard". If the learner has a
+        stopping time, a run ends at this time.
 
     Raises:
         ValueError: if learner is not a `Learner`, has no interface, reads contexts, or is already a result of
             `per_person`; if reports is not an integer >= 1; if rest is neither "best" nor "act", or is "best" for a
-            learner without a best action. The result's `params` raises this error for claims in the joint model, and
-            for budgets that cannot be divided.
+            learner without a best action. The result's `params` and `guarantee` raise this error for claims in the
+            joint model, and for budgets that cannot be divided.
 
     Values:
         The values of `learner`. The budget covers all rounds of a person.

@@ -26,7 +26,8 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 
     Args:
         name: name of the values, for errors.
-        values: [horizon, columns] numbers or bools in [0, scale]. A read-only array is not copied.
+        values: [horizon, columns] numbers or bools in [0, scale]. A read-only array in C order is copied only if its
+            dtype changes.
         scale: the largest allowed value, > 0.
         columns: name of the columns in error messages, such as "arms".
         column: name of the number of columns in error messages, such as "num_arms".
@@ -59,7 +60,7 @@ def kept_numbers(
 
     Args:
         name: name of the values, for errors.
-        values: finite numbers or bools. A read-only array is not copied.
+        values: finite numbers or bools. A read-only array in C order is copied only if its dtype changes.
         axes: names of the axes, for errors; each axis must have at least one entry.
         check: (rows) -> None; raises a ValueError if values are wrong. It is called with consecutive slices of the
             array until all rounds are checked.
@@ -69,8 +70,8 @@ def kept_numbers(
         type.
 
     Raises:
-        ValueError: if the array has other axes, an entry is not finite, or the array does not fit in the free memory of
-            the device.
+        ValueError: if the array has another number of axes or no entries, an entry is not a finite number or overflows
+            in the new dtype, `check` raises, or the array does not fit in the free memory of the device.
     """
     try:
         array = np.asarray(values)

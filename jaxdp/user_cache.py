@@ -13,7 +13,7 @@ TEXTS = "texts.json"
 
 
 def user_cache() -> Path:
-    """Returns the user's cache directory. Raises a RuntimeError if there is no home directory."""
+    """Returns the user's cache directory. Raises a RuntimeError if it would be in a home directory that is unknown."""
     if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
         return Path(os.environ["LOCALAPPDATA"])
     if sys.platform == "darwin":

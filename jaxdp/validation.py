@@ -54,7 +54,7 @@ def check_epsilon(epsilon: float) -> float:
     """Returns epsilon as a float in (0, inf], where infinity means no privacy.
 
     Raises:
-        ValueError: if epsilon is not > 0 (zero, negative or NaN).
+        ValueError: if epsilon is traced, is not a single number, or is not > 0 (zero, negative or NaN).
     """
     return check_above("epsilon", epsilon, 0.0)
 
@@ -63,7 +63,7 @@ def check_delta(delta: float) -> float:
     """Returns delta as a float in (0, 1).
 
     Raises:
-        ValueError: if delta lies outside (0, 1) or is NaN.
+        ValueError: if delta is traced, is not a single number, lies outside (0, 1) or is NaN.
     """
     return check_probability("delta", delta)
 
@@ -98,7 +98,7 @@ def check_probability(name: str, value: float) -> float:
     """Returns value as a float in (0, 1).
 
     Raises:
-        ValueError: if value lies outside (0, 1) or is NaN.
+        ValueError: if value is traced, is not a single number, lies outside (0, 1) or is NaN.
     """
     if not 0 < _number(name, value) < 1:
         raise ValueError(f"{name} must be in (0, 1), got {value}")
@@ -125,11 +125,11 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
     Args:
         name: name of the argument, for the error.
         values: an array, or nested sequences.
-        is_private: whether values are private. The error then states only the number of values that violate the rule.
+        is_private: whether values are private. The error then shows no values, only how many violate the rule.
 
     Raises:
-        ValueError: if a value is NaN or infinite (the error states the value's index), or if values are not numbers, or
-            masked.
+        ValueError: if a value is NaN or infinite (unless values are private, the error states the value's index),
+            masked, or neither an integer nor a float; or if rows have different lengths.
     """
     if np.ma.is_masked(values):
         got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
@@ -148,7 +148,7 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
     """Returns values as a NumPy array. Raises a ValueError unless all values are finite numbers in [low, high].
 
-    If `is_private` is true, the error states only the number of wrong values; otherwise it shows the first wrong value.
+    If `is_private` is true, the error shows no values, only how many are wrong; otherwise it shows the first wrong one.
     """
     array = check_finite(name, values, is_private=is_private)
     _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
@@ -156,7 +156,7 @@ def check_within(name: str, values: object, low: float, high: float, *, is_priva
 
 
 def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
-    """Raises a ValueError if private data violate a rule. The error states only the number of violations.
+    """Raises a ValueError if private data violate a rule. The error states only the numbers of violations and entries.
 
     Args:
         name: name of the argument.
@@ -198,7 +198,7 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
 
     Args:
         name: name of the argument, for the error.
-        value: a count.
+        value: an int, or a float that is a whole number, such as 3.0; a bool is not allowed.
         minimum: the smallest allowed value.
         maximum: the largest allowed value; None means the maximum of JAX's default integer type.
     """
@@ -226,7 +226,8 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
         spare: the maximum amount by which counters may exceed the number of rounds.
 
     Raises:
-        ValueError: if value is not an integer >= minimum, or too large for int32 (int64 in 64-bit mode).
+        ValueError: if value is not an integer >= minimum, or value + spare is too large for int32 (int64 in 64-bit
+            mode).
     """
     rounds, limit = check_count(name, value, minimum), largest_integer() - spare
     if rounds > limit:
@@ -307,7 +308,7 @@ def did_you_mean(value: object, choices: Iterable[str]) -> str:
 
 
 def _short(value: object) -> str:
-    """Returns the repr of a value, or the number of bits of an integer that is too long for Python to print."""
+    """Returns the repr of a value, or the number of bits of an integer with more than 200 bits."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)

@@ -51,7 +51,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
     converted to the default float dtype when they are used.
 
     Args:
-        rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.
+        rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
+            its dtype changes.
         scale: finite and > 0; an entry is divided by `scale` to give the reward. Use 255 for uint8 rewards that use
             their whole range.
         binary: whether all entries are 0 or `scale` and rewards are passed to the learner as integers.

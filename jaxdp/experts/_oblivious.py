@@ -48,7 +48,8 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     converted to the default float dtype when the learner receives them.
 
     Args:
-        losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
+        losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
+            its dtype changes.
         scale: finite and > 0; an entry is divided by `scale` to give the loss. Use 255 for uint8 losses that use their
             whole range; with the default, the uint8 entry 1 is the loss 1.
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon); None

@@ -50,7 +50,8 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     other arrays are converted to this dtype round by round, when their numbers are used.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array is not copied.
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array in C order is
+            copied only if its dtype changes.
         rewards: [horizon, num_arms] finite; each learner clips them to its own bound.
 
     Returns:

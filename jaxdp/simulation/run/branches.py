@@ -20,7 +20,7 @@ SHAPES = ("broadcast_in_dim", "concatenate", "dynamic_slice", "gather", "iota", 
 SELECTIONS = ("and", "clamp", "eq", "ge", "gt", "le", "lt", "max", "min", "ne", "not", "or", "select_n", "xor")
 WORDS = ("bitcast_convert_type", "convert_element_type", "shift_left", "shift_right_arithmetic", "shift_right_logical")
 MOVABLE = frozenset((*KEYS, *SHAPES, *SELECTIONS, *WORDS))
-ARITHMETIC = frozenset(("add", "mul", "sub"))  # may move only if their outputs are integers
+ARITHMETIC = frozenset(("add", "mul", "sub"))  # may move only if their outputs are integers or uniform variates
 OUTPUT = (-1, NO_BRANCH)  # the variable is an output of the program
 
 
@@ -31,9 +31,10 @@ def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., A
     key in every round, and a learner that reads only some rewards would draw all of them.
 
     Only operations on values that depend on a Threefry key among the arguments are moved, because other values may be
-    the same for all lanes, or large. Under `jax.vmap`, a branch would compute them once for each lane. Operations that
-    add or multiply floats stay where they are, because XLA may compute a product and a sum of one kernel with a single
-    rounding. So results do not change in any bit.
+    the same for all lanes, or large. Under `jax.vmap`, a branch would compute such values once for each lane. Only
+    operations that give the same bits in any kernel are moved, so results do not change in any bit. Sums and products
+    of floats stay where they are, because XLA may compute a product and a sum of one kernel with a single rounding.
+    With JAXDP_PLAIN=1, the function itself is returned.
     """
     if PLAIN:
         return function
@@ -51,7 +52,7 @@ def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., A
 
 
 def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """Moves each operation on random values that only one branch of one `cond` uses, except arithmetic of floats."""
+    """Moves each operation on random values that only one branch of one `cond` uses, if `_may_move` allows it."""
     program = inline(traced.jaxpr)
     random_values = _random_values(program)
     origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
@@ -76,7 +77,7 @@ def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def inline(program: Jaxpr) -> Jaxpr:
-    """Returns the program with the operations of functions that are compiled inline; JAX before 0.12 does this."""
+    """Replaces calls of functions jitted with `inline=True` by their operations, as JAX before 0.12 does itself."""
     operations, names = [], {}  # names: the variable, or literal, that stands for an output of an inlined function
     for operation in program.eqns:
         operation = _rename(operation, names)
@@ -116,7 +117,7 @@ def _threefry_types() -> list[Any]:
 
 
 def _users_of_inputs(index: int, operation: Any) -> Iterable[tuple[Any, User]]:
-    """Yields each input of an operation with each of its users."""
+    """Yields (variable, user) for each input variable of an operation, with each user that it has there."""
     if operation.primitive.name != "cond":
         yield from ((variable, (index, NO_BRANCH)) for variable in _variables(operation.invars))
         return

@@ -25,7 +25,7 @@ def log_spaced(count: int) -> LogSpaced:
             integer are recorded once.
 
     Raises:
-        ValueError: if count < 1.
+        ValueError: if count is not an integer >= 1.
     """
     return LogSpaced(check_count("count", count))
 
@@ -34,15 +34,16 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     """Returns the rounds after which a simulation records its outputs.
 
     Args:
-        checkpoints: increasing rounds, a number of evenly spaced rounds, or `log_spaced(n)`; None means only the
-            horizon.
+        checkpoints: increasing rounds, a number of evenly spaced rounds (all rounds if the number is above the
+            horizon), or `log_spaced(n)`; None means only the horizon.
         horizon: number of rounds, >= 1.
 
     Returns:
         Increasing integers in [1, horizon].
 
     Raises:
-        ValueError: if there are no checkpoints, or if checkpoints do not increase or are not in [1, horizon].
+        ValueError: if there are no checkpoints, or if they are not increasing integers in [1, horizon]; if a number of
+            checkpoints is not an integer >= 1.
     """
     if checkpoints is None:
         return [horizon]

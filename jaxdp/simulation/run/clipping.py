@@ -37,7 +37,8 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 def count_clipped(learner: Learner, environment: Environment) -> Environment:
     """Adds the outcome `clipped` to an environment, true if a round's feedback lies outside the learner's interval.
 
-    Functions of the new environment get parameters with the entries "learner" and "environment".
+    Functions of the new environment get parameters with the entries "learner" and "environment", except `hindsight` and
+    `means`, which are unchanged.
     """
     block, clip = environment.block, learner.clip
     assert clip is not None

@@ -59,7 +59,7 @@ def choose_engine(
 
     Raises:
         ValueError: if the engine is unknown, or if the learner or the environment does not support it; if the learner's
-            blocks are not a tuple.
+            `blocks` is one `Blocks` instead of a tuple.
     """
     if isinstance(learner.blocks, Blocks):  # `Blocks` is a NamedTuple, so it would pass as a tuple
         raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")

@@ -21,13 +21,13 @@ class Run:
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
-        guarantee: (**values) -> dict of claims keyed by name. On the host: returns a claim for each algorithm and, with
-            `user_level`, a claim for a person.
+        guarantee: (**values) -> dict of claims keyed by name. On the host: returns a claim for each algorithm and, if
+            the environment has `user_level`, a claim for a person.
         dims: names of the dimensions of each output, or a function that returns the names for given shapes of the
             outputs.
         coords: maps the name of a dimension to its coordinates; dimensions may be left out.
-        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None if the run has
-            no rounds, or uses the engine "counts".
+        by_round: (key, params, num_rounds) -> the events of each round of one lane, and the outputs after it, for
+            `replay`. None if the run has no rounds, or uses the engine "counts".
         init: (key, params) -> the lane's state before the first round. On a CPU, the size of this state decides how
             many lanes a sweep compiles together. None if the run has no such state.
         made_by: the parts of the simulation, for `repr` and tables.
@@ -73,7 +73,8 @@ class Run:
             in `in_axes`. If no leaf varies, all leaves have the axis.
 
         Raises:
-            ValueError: if no value is a list, a list is empty, or two lists differ in length; or if `params` raises.
+            ValueError: if no value is a list, a list is empty, or two lists differ in length; if `params` raises; or if
+                the parameters of two points differ in structure, or in the shape of a leaf.
 
         Examples:
             >>> import jax, jaxdp

@@ -52,7 +52,7 @@ class _Hearing(NamedTuple):
 
 
 def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None) -> "Late":
-    """Returns the parts of the learner with delayed feedback.
+    """Returns the learner with delayed feedback.
 
     A learner made by `per_person` gets no report from some rounds. If feedback is about one action, such a round does
     not change the action about which the learner waits, unless a report of an earlier round arrives.
@@ -63,9 +63,9 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
         visits: the schedule, of `horizon` rounds or more, for a learner by `per_person`.
 
     Raises:
-        ValueError: if the learner has no interface, has unsupported contexts or actions, or sums the rewards of a
-            person. `params` and `guarantee` of the adapted learner raise this error for claims that are neither local
-            nor central.
+        ValueError: if the learner has no interface, has unsupported contexts, actions or feedback, or sums the rewards
+            of a person. `params` and `guarantee` of the adapted learner raise this error for claims that are neither
+            local nor central.
     """
     space, feedback = _spaces(learner)
     sends = np.ones(len(delays), bool)
@@ -123,7 +123,7 @@ class Late:
         return slot
 
     def visit_of(self, context: Visit | None) -> Visit | None:
-        """Returns the context of the learner's functions."""
+        """Returns the context for the learner's functions: the visit for a learner by `per_person`, otherwise None."""
         return None if self.learner.reports is None else context
 
     def with_first_visit(self, report: Any) -> Any:
@@ -254,13 +254,17 @@ class Late:
         return jax.random.fold_in(jax.random.fold_in(key, LATER), 2 * number + 1)
 
     def waits_in(self, params: Params, waits: jax.Array, round_: jax.Array) -> jax.Array:
-        """Returns whether the learner waits for a report after round `round_`, from whether it did so before."""
+        """Returns whether the learner waits for a report after round `round_`; `waits` is whether it did before."""
         if self.learner.reports is None or self.same_for_all:
             return jnp.asarray(True)
         return jnp.asarray(params.sends)[round_] | waits
 
     def update(self, key, params: Params, state: State, report: LateReport) -> State:
-        """Stores a round's report, and uses the reports that arrived, one after another."""
+        """Stores a round's report, and uses arrived reports one by one while the learner's action has one in its slot.
+
+        If feedback is about one action, `act` then chooses the next action: at once if unused reports are left, and
+        otherwise in its round.
+        """
         learner, before = self.learner, state.public
         state = self.send(params, state, report)
         arrived = jnp.asarray(params.arrived)[before.round + 1]

@@ -77,7 +77,7 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report, which is all zeros if the round sends no report."""
+    """A round's action, and the learner's report. If the round sends no report, it is a visit with zeros."""
 
     action: Any
     report: Any

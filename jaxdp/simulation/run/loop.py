@@ -62,8 +62,9 @@ def simulator(
 
     Each purpose (context, feedback, action, user, update) has a key, and round t, counted from 0, uses fold_in(key, t).
     The environment's keys do not depend on the learner, so the world is the same for every learner and every epsilon.
-    Results do not depend on the checkpoints, except with the engine "counts". Compile time does not depend on the
-    horizon. Memory depends on the horizon only through tables of visits, delays and heard rounds.
+    Results do not depend on the checkpoints, except with the engine "counts" and, in the rounding of sums of floats,
+    with the engine "heard". Compile time does not depend on the horizon. Memory depends on the horizon only through
+    tables of visits, delays and heard rounds.
 
     Engines:
 
@@ -75,8 +76,8 @@ def simulator(
     - "heard" is for learners made by `per_person`, which get reports only from some rounds, the heard rounds. This
       engine simulates the heard rounds, and adds the outcomes of all rounds between two heard rounds in one step.
       Worlds, states and actions equal the results of "rounds" bit for bit; sums of floats may differ by rounding. The
-      learner must have rest="best", the environment must have no delays, and outcomes that are drawn in each round
-      cannot be summed.
+      learner must have rest="best". The environment must have `unheard`, which environments with delays and with losses
+      of experts lack. Outcomes that are drawn in each round cannot be summed.
     - "auto" is "heard" if the learner and the environment support it, some rounds are not heard, and no outcome to sum
       is drawn in each round; otherwise "blocks" if the learner and the environment support it; otherwise "rounds".
 
@@ -103,8 +104,9 @@ def simulator(
             learner clips feedback, as bandits with `rewards="bounded"` do, the name "clipped" is also valid. It is the
             number of rounds in which feedback lies outside the learner's interval.
         unit: the privacy unit. "round" requires a learner with a claim for one round, and does not change the learner.
-            "person" adapts the learner by `jaxdp.per_person` (with rest="act" if the learner has no best action,
-            otherwise rest="best"). Hence `unit` may be a static axis of a sweep. None does not change the learner.
+            "person" adapts such a learner by `jaxdp.per_person` (with rest="act" if the learner has no best action,
+            otherwise rest="best"), and does not change a learner with a claim for a person. So `unit` may be a static
+            axis of a sweep. None does not change the learner.
         reports: with the unit "person", the number of visits of each person from which the learner gets a report.
 
     Returns:
@@ -121,11 +123,14 @@ def simulator(
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the
-            horizon is out of range or differs from the learner's horizon; if checkpoints do not increase or exceed the
-            horizon; if learner and environment have a parameter of the same name; if their interfaces do not fit; if
-            one of the two does not support the engine. The run raises, before anything is compiled, if its key is not a
-            typed key, its parameters were not made by its `params`, shapes do not fit, two outputs have the same name,
-            or an outcome is unknown.
+            learner does not support the unit, the environment's delays or its visits; if reports is not 1 although no
+            unit is given; if the horizon is out of range, exceeds the environment's horizon, or differs from the
+            learner's horizon (for a learner by `per_person`, if the number of heard rounds differs from it); if
+            checkpoints do not increase or exceed the horizon; if learner and environment have a parameter of the same
+            name; if their interfaces do not fit; if one of the two does not support the engine. `params` and
+            `guarantee` raise if neither learner nor environment has a parameter with a given name, or if a required
+            value is missing. The run raises, before anything is compiled, if its key is not a typed key, its parameters
+            were not made by its `params`, shapes do not fit, two outputs have the same name, or an outcome is unknown.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
@@ -157,8 +162,9 @@ def simulator(
     by_heard = engine == "heard"
     tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
     entries = ("learner", "environment", *tables)
-    # If feedback is the same for all actions, all lanes use reports in the same rounds. People's lanes play rounds
-    # together, because in steps the rounds without a report are no branch, and other bits may come out.
+    # If feedback is the same for all actions, all lanes use reports in the same rounds, and steps gain nothing. With
+    # `per_person`, lanes also play rounds together. In steps, lanes would be in different rounds, so that a round
+    # without a report could not be a branch, and results might differ in bits.
     in_steps = late is not None and not late.same_for_all and learner.reports is None
     turns = None if in_steps else known_turns(learner, engine, looks)
     # All lanes play the same number of rounds, so the loop does not select between states of stopped lanes.

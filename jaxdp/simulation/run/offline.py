@@ -41,8 +41,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
         values of all estimators and of the problem, and passes to each function the values of the function's arguments.
         A value that you pass overrides the problem's fact for every estimator. A parameter is NaN if the problem fills
-        it in later, when data are drawn. If you pass a delta, `params` warns if a claim's delta is above 1 / number of
-        records.
+        it in later, when data are drawn. `guarantee` computes claims with 1 for such a value, so claims must not depend
+        on it. If you pass a delta, `params` warns if a claim's delta is above 1 / number of records.
 
     Raises:
         ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
@@ -127,7 +127,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {"problem": problem_params, "estimators": estimator_params}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns the claim of each estimator for the values that `params` takes."""
+        """Returns each estimator's claim for the values that `params` takes. Facts of the problem count as 1."""
         check(values)
         return {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
 
@@ -169,7 +169,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
 @contextlib.contextmanager
 def _naming_data(name: str, estimator: Estimator, sample: Sample) -> Iterator[None]:
-    """Converts errors of an estimator in a `with` block to a ValueError with the shapes of the data.
+    """Converts TypeErrors and ValueErrors of an estimator in a `with` block to a ValueError with the data's shapes.
 
     An estimator without `check` supports only compared pairs. For other data the error is raised before the block runs.
     """

@@ -71,8 +71,8 @@ def count_blocks(checkpoints: Sequence[int], length: int, ends: Sequence[int]) -
 def known_turns(learner: Learner, engine: str, checkpoints: Sequence[int]) -> Sequence[int] | None:
     """Returns the number of rounds or blocks up to each checkpoint; None if the number is unknown or differs by lane.
 
-    It also returns None if the engine is "rounds" and there is only one checkpoint, because XLA then determines the
-    number of rounds.
+    It also returns None if the engine is "rounds" and there is only one checkpoint, because XLA then knows the number
+    of iterations without pieces.
     """
     if learner.done is not None:
         return None

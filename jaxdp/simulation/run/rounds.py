@@ -29,7 +29,7 @@ class Play(NamedTuple):
         state: state of the learner.
         world: state of the environment.
         outcomes: sums of outcomes over the rounds played.
-        action: the latest action; None if no function reads the action.
+        action: the latest action; None if no function reads the action, or with the engine "counts".
         stopped: [] bool, whether the learner has stopped; None for a learner without a stopping time.
     """
 
@@ -70,7 +70,10 @@ def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
 
 
 def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
-    """Returns the keys of round `round_`, counted from 0. The keys do not depend on the engine or on blocks."""
+    """Returns the keys of round `round_`, counted from 0. The keys do not depend on the engine or on blocks.
+
+    They depend on the horizon only through whether it is above 2^32.
+    """
     return Keys(*(_fold_in(root, round_, horizon) for root in roots))
 
 

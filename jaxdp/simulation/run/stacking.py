@@ -15,8 +15,8 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
 
     Returns:
         (varying, fixed), each with the structure of the points. If an array with at least one axis is the same object
-        at every point, it is in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. A leaf
-        of one of the two is None in the other.
+        at every point, it is in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. Each
+        leaf is None in the pytree that does not contain it.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.

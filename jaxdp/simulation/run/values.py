@@ -45,8 +45,8 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
     All grid points with the same values then share one object, and a sweep stores the object's arrays once. Results are
     cached as long as the returned function exists. Two values are the same if they have the same type and content: 1,
-    1.0 and True are three distinct values, and an array that is changed in place becomes another value. If a value has
-    no hash, `function` is called each time.
+    1.0 and True are three distinct values, and an array that is changed in place becomes another value. After a change
+    of JAX's default float type, all values count as new. If a value has no hash, `function` is called each time.
     """
     cache: dict[Any, Any] = {}
 

@@ -45,7 +45,10 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns this chunk of a whole block without the lanes where `keep` (bool, the block's shape) is false."""
+        """Returns this chunk, which has all lanes of its block, with only the lanes where `keep` is true.
+
+        `keep` is a bool array with the block's shape.
+        """
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property
