@@ -44,36 +44,37 @@ def grey_box(
 ) -> GreyBox:
     """Measures how much one user changes the values that get noise, and compares this with the declared sensitivities.
 
-    The audit plays the learner against random users. Then it replays this run many times with the same keys, plays and
-    public states. In each replay one user is replaced, in the leaves of the user's data that the claim's
-    `sensitive_fields` name. A tape records each value to which a mechanism adds noise; the mechanism then gets the
-    original run's value. Therefore all releases stay the same, and a recorded value changes only because of the
-    replaced user's data. The audit finds:
+    The audit plays the learner against random users in several runs. Then it replays each run many times with the same
+    keys and, if the adversary sees them, with the same public states and (for single rounds in the central and the
+    shuffle model) the same plays. In each replay one user is replaced, in the leaves of the user's data that the
+    claim's `sensitive_fields` name (all leaves if it is None), or all answers of one person. A tape records each value
+    to which a mechanism adds noise; the mechanism then gets the original run's value. Therefore all releases stay the
+    same, and a recorded value changes only because of the replaced data. The audit finds:
 
     * a declared sensitivity that is exceeded; a total privacy cost that exceeds the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (data that bypass the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
-    * a key that is used for two releases, or is the same in every run; noise that is used twice;
+    * a key that is used for two releases of a run, or is the same in every run; noise that is used twice in every run;
     * noise that does not follow its recorded distribution (tested with 4096 keys); a release that is not the sum of its
       value and its noise.
 
     The adversary sees plays, public states and reports if `adversary_view` names them. In the local model the adversary
-    always sees reports; public states follow from reports and are not compared. In the joint model the adversary does
-    not see the play and the report of the replaced user. The stopping time of a learner with `done` is always seen. In
-    the shuffle model the costs of a user's report are compared with `local_epsilon`; amplification by shuffling is not
-    computed.
+    always sees reports; public states follow from reports and are not compared. In the joint model the adversary sees
+    the plays of all users except the replaced user, and no reports. The stopping time of a learner with `done` is
+    always seen. In the shuffle model the costs of a user's report are compared with `local_epsilon`; amplification by
+    shuffling is not computed.
 
     A changed value may have noise from a mechanism that records nothing on the tape. The audit computes this value with
-    4096 keys. If the value is the same with all keys, it has no noise, which is a fault. (4096 keys are too few for
-    unrecorded randomized response at an epsilon above about 6.) If the value varies, and every changed entry depends on
-    recorded releases, data were added to a number that already has noise, which is a fault. Otherwise, or if nothing
-    was recorded, the audit cannot decide, and adds a note.
+    4096 keys. If a changed entry is the same with all keys (an integer: in all steps), it has no noise, which is a
+    fault. (4096 keys are too few for unrecorded randomized response at an epsilon above about 6.) If all changed
+    entries vary, and every one depends on recorded releases, data were added to a number that already has noise, which
+    is a fault. Otherwise, or if all vary and nothing was recorded, the audit cannot decide, and adds a note.
 
     Steps are compiled, and the compiled programs are used again in later steps (for blocks: in steps with the same
     slots). Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than
-    `jaxdp.mechanisms.branches.branch`, or if users decide how long a block is. In this case JAX runs one operation at a
-    time, so that a mechanism may be called inside a branch on public values. Then a round takes about a tenth of a
-    second, and a block up to several seconds.
+    `jaxdp.mechanisms.branches.branch`, if a step has more than 8 such branches, or if users decide how long a block is.
+    In these cases JAX runs one operation at a time, so that a mechanism may be called inside a branch on public values.
+    Then a round takes about a tenth of a second, and a block up to several seconds.
 
     Args:
         key: a typed PRNG key.
@@ -82,8 +83,9 @@ def grey_box(
             loops over public values.
         values: a grid point of the learner's params.
         draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData of a user who
-            reacts to a `History`. The function draws the original users and their replacements. It should sometimes
-            draw the extremes of a user's data, and values that the learner clips.
+            reacts to a `History`, with an argument that is named `history`. The function draws the original users and
+            their replacements. It should sometimes draw the extremes of a user's data, and values that the learner
+            clips.
         rounds: number of rounds to play, >= 1; enough for every kind of release to occur.
         answer: (answers, history, action) -> feedback.
         num_bases: number of runs, each against freshly drawn users, >= 2. For blocks and counts, the audit stops after
@@ -91,10 +93,11 @@ def grey_box(
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         unit: "record" replaces one user, "person" replaces a person in all their rounds. None means "person" if there
-            are visits, otherwise the claim's unit. For a person with k reports, a change is compared with k times the
-            declared sensitivity. If the learner's claim is for one round, the learner's costs are compared with
-            `Guarantee.at_user_level`. A learner that is made for a schedule, such as `jaxdp.person_means`, declares the
-            sensitivity of a person.
+            are visits, otherwise the claim's unit. A change by a person is compared with the declared sensitivity times
+            the number of reports that the learner has heard from this person so far, at least 1. If the learner's claim
+            is for one round, the learner's costs are compared with `Guarantee.at_user_level`, for the most visits of
+            any person. A learner that is made for a schedule, such as `jaxdp.person_means`, declares the sensitivity of
+            a person.
         visits: the public schedule for "person", with at least `rounds` rounds; the visits are the learner's contexts.
             `draw_user` then takes only a key, and draws no contexts.
         delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
@@ -102,13 +105,15 @@ def grey_box(
             `visits`, only reports that have arrived count as heard.
 
     Returns:
-        The findings. The replaced users are random, so the audit may miss a rare worst case.
+        The findings. If the learner claims no privacy for these values, there are no faults. The replaced users are
+        random, so the audit may miss a rare worst case.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path, `delays` are not [rounds] integers >= 0, an entry of `sensitive_fields` is not a
-            field of users' data, unit does not fit the claim or the visits, or a release lies behind a branch on
-            private data or inside a `vmap`.
+            learner lacks the path or does not support delays, `delays` are not [rounds] integers >= 0, an entry of
+            `sensitive_fields` is not a field of users' data, unit does not fit the claim or the visits, there are fewer
+            than `rounds` visits or other visits than the learner's, or a release lies behind a branch on private data
+            or inside a `vmap`.
 
     Source:
         The audit computes the quantities of the usual proof of adaptive composition, which fixes the transcript.
@@ -183,7 +188,7 @@ def grey_box_of_paths(
     """Audits every path of a learner by `grey_box`, and combines the findings.
 
     Blocks are not audited if, in random runs, they give the same plays and public states as single rounds, bit for bit:
-    the audit of rounds then covers blocks, too. There are 4,096 of these runs unless transcripts are large. So a
+    the audit of rounds then covers blocks, too. There are 4,096 of these runs, or fewer if transcripts are large. So a
     learner may draw noise inside the kernels of its blocks.
 
     Args:
@@ -198,7 +203,7 @@ def grey_box_of_paths(
 
     Returns:
         The findings on all paths. Findings on blocks and counts begin with "in blocks: " or "in counts: ". If the tape
-        cannot read the releases of a path, a note says so.
+        cannot read the releases of a path, a note says so. If blocks are not audited, `equal_paths` contains "blocks".
 
     Raises:
         ValueError: as `grey_box`, except for releases that cannot be read.

@@ -1,4 +1,4 @@
-"""Creates a store, or opens the store of the same sweep and repairs damaged files."""
+"""Creates a store, or opens the store of the same sweep and repairs its damaged metadata and labels."""
 
 import json
 import shutil
@@ -35,21 +35,27 @@ def open_or_create(
 ) -> Store:
     """Opens the store of a sweep, or creates it.
 
+    The caller must have the lock of its share (`locks.share_lock`), and must not have the creation lock.
+
+    Warns:
+        RuntimeWarning: for each damaged part of the metadata and labels, which is written again.
+
     Args:
         path: path of the store.
         template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
         identity: result of `identity.identity`.
         chunk: returns the sizes of a chunk along (*axes, seed); called only if a store is created.
         num_static: number of static axes, which come first.
-        overwrite: whether to replace an existing store. The caller must have the lock of the store.
+        overwrite: whether to replace an existing store.
         alone: whether no other process can write the store. Only then is a missing checksum added.
         can_grow: returns whether a store can be extended to cover this sweep; called only if the store belongs to
             another sweep.
 
     Raises:
         ValueError: if the path has something other than a store, or a store that cannot be repaired; without
-            `overwrite`, if the store belongs to another sweep (the message states the difference) or has an earlier
+            `overwrite`, if the store belongs to another sweep (the message states the difference) or has another
             format.
+        OSError: if files cannot be written.
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
@@ -90,9 +96,9 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Raises a ValueError with the differences if a store belongs to another sweep.
+    """Raises a ValueError if a store has another format or belongs to another sweep.
 
-    The message suggests grow=True if the store can be extended to cover this sweep.
+    For another sweep, the message states the differences, and suggests grow=True if `can_grow` returns True.
     """
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)

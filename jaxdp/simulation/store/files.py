@@ -42,6 +42,7 @@ class Store:
 
     Attributes:
         path: path of the store's folder.
+        layout: a parsed JSON record of the sweep's sizes, chunk sizes, outputs and parts, and of the labels' hashes.
         chunks: all chunks of the sweep.
     """
 
@@ -51,8 +52,8 @@ class Store:
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            # Identity and layout are attributes of `computed`, as derived datasets would inherit the dataset's
-            # attributes.
+            # Identity and layout are attributes of `computed`, not of the dataset, because datasets that are derived
+            # from the results would inherit them.
             self._notes = self._group[COMPUTED].attrs
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
@@ -97,9 +98,9 @@ class Store:
     def parts(self) -> list[dict[str, Any]]:
         """The parts in which a sweep was computed, in order. A sweep that grew has several parts.
 
-        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) including the part; `when`, the time of
-        its start (None if unknown); and `versions`, `devices` and `processor` of the call that started it. A store of
-        an earlier version has no parts until it grows.
+        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) including the part; `when`, the UTC time
+        of its start as ISO 8601 text (None if unknown); and `versions`, `devices` and `processor` of the call that
+        started it (empty if unknown). A store of an earlier version has no parts until it grows.
         """
         return self.layout.get("parts", [])
 
@@ -107,8 +108,8 @@ class Store:
         """Finds missing and unreadable lanes of the requested chunks, and adds all other lanes to the counter `nans`.
 
         Returns:
-            The chunks that are missing, partly missing or unreadable, each with its missing lanes; and a description of
-            the damage of each unreadable chunk.
+            The chunks that are missing, partly missing (with only their missing lanes) or unreadable (with all lanes);
+            and a description of the damage of each unreadable chunk.
         """
         missing, damaged = [], {}
         for chunk in requested:
@@ -193,7 +194,7 @@ class Store:
     def check_files(self) -> None:
         """Raises a ValueError if a file is missing for a chunk with lanes that are marked as computed.
 
-        Reads marks, but no results.
+        Reads marks, but no results. Chunks with unreadable marks are skipped.
         """
         for chunk in self.chunks:
             if not self._count_marks(chunk):
@@ -210,7 +211,7 @@ class Store:
         """Returns the number of lanes marked as computed. Unreadable marks do not count.
 
         Raises:
-            OSError: if the store was moved, removed or replaced.
+            OSError: if the store was moved, removed or replaced, or has grown, since it was opened.
         """
         self._files.check_same()
         with contextlib.suppress(OSError, ValueError):
@@ -263,7 +264,7 @@ class Store:
 
 
 def open_files(path: Path, *, read_only: bool = False) -> Any:
-    """Opens the folder of a store as a `LastingStore`, and checks the store's description (its metadata files).
+    """Opens the folder of a store as a `LastingStore`, and checks the store's description (its `zarr.json`).
 
     Raises:
         ValueError: if there is no store, or its description is damaged.
@@ -293,7 +294,10 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns a sentence about each coordinate with missing, unreadable or changed files, keyed by its name."""
+    """Returns a sentence about each coordinate with missing, unreadable or changed files, keyed by its name.
+
+    In a store of an earlier version without hashes of its labels, it finds no damage.
+    """
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:

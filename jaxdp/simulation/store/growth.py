@@ -74,18 +74,18 @@ class Growth:
 
     @property
     def chunks(self) -> list[Chunk]:
-        """All chunks of the larger sweep."""
+        """All chunks of the larger sweep, with `part` 0 and `packed` False."""
         layout = self.layout
         return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
 
     def write(self) -> None:
         """Turns the store into a store of the larger sweep.
 
-        It writes labels, shapes and identity, and does not change stored lanes. The caller must have the creation lock,
-        and no process may write the store.
+        It writes labels, shapes, identity and provenance, and does not change stored lanes. The caller must have the
+        creation lock, and no process may write the store.
 
         Raises:
-            OSError: if files cannot be written. The store is then unchanged.
+            OSError: if files cannot be written. The store then has either the smaller or the larger sweep.
         """
         from jaxdp.simulation.store.lasting import stamp  # it needs Zarr
 
@@ -139,7 +139,7 @@ class Growth:
         """Returns the Zarr type and the fill value that coordinate `dim` needs to store new values.
 
         Returns None if the present type is sufficient. Raises a ValueError if the type would have to change between
-        text and numbers, or has been changed before.
+        text and numbers, or to change a second time.
         """
         metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
@@ -148,7 +148,7 @@ class Growth:
         elif metadata["data_type"] != "string":
             if np.can_cast(values.dtype, np.dtype(metadata["data_type"])):
                 return None
-            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # files named with "." are unused
+            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # no file is named with "." yet
                 return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
         raise ValueError(
             f"store must have a type for {dim} that holds the new values, got {self.store.path}, where it is "

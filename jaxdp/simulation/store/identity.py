@@ -31,6 +31,9 @@ def program_hash(traced: Any, text: str) -> str:
     Args:
         traced: result of `jax.jit(...).trace(...)`.
         text: text of `traced.lower()`.
+
+    Raises:
+        ValueError: if the program calls back to Python by `pure_callback` or `io_callback`.
     """
     digest = hashlib.sha256(text.encode())
     for constant in _constants(traced.jaxpr):
@@ -44,7 +47,7 @@ def constant_bytes(traced: Any) -> int:
 
 
 def calls_back(jaxpr: Any) -> bool:
-    """Returns whether a program calls Python functions when it runs. The program's text does not identify them."""
+    """Returns whether a program has effects or calls Python functions, which its text does not identify."""
     effects = getattr(jaxpr, "jaxpr", jaxpr).effects
     return bool(effects) or any("callback" in equation.primitive.name for equation in equations(jaxpr))
 
@@ -110,7 +113,7 @@ def identity(
 def differences(record: Any, other: Any, name: str = "") -> list[str]:
     """Returns a text for every difference between two records, such as "num_seeds is 8 there, 16 here".
 
-    `name` is the path of both records in a larger record; empty for whole records.
+    "Here" is `record`, and "there" is `other`. `name` is the path of both in a larger record; empty for whole records.
     """
     if isinstance(record, dict) and isinstance(other, dict):
         return [
@@ -144,7 +147,10 @@ def differences(record: Any, other: Any, name: str = "") -> list[str]:
 
 
 def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
-    """Returns the differences between the records of a sweep and of a store as text; empty if there are none."""
+    """Returns the differences between the records of a sweep and of a store as text; empty if there are none.
+
+    The text lists at most five differences, and the number of further differences.
+    """
     sweep = json.loads(json.dumps(sweep))
     sweep_values, stored_values = (
         {name: value for name, value in one.items() if name != "programs"} for one in (sweep, stored)
@@ -156,7 +162,10 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons, from comparing records, why a store cannot be extended to a sweep; [] if there are none."""
+    """Returns the reasons, from comparing records, why a store cannot be extended to a sweep; [] if there are none.
+
+    Programs are not compared, because the text of a program changes if an axis grows.
+    """
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (

@@ -16,6 +16,8 @@ from jaxdp.validation import check_local_path
 def describe(path: str | Path) -> str:
     """Describes the contents of a store as text, with its progress, provenance and privacy claims.
 
+    All results are read, to find damaged chunks and NaN.
+
     Args:
         path: path of the store. A sweep may be writing it.
 
@@ -23,7 +25,8 @@ def describe(path: str | Path) -> str:
         Lines of text. There is a line for each damaged chunk.
 
     Raises:
-        ValueError: if there is no store at the path, or the path is an address such as s3://bucket/runs.
+        ValueError: if there is no store at the path; if the path is an address such as s3://bucket/runs; or if the
+            store's description, labels or provenance are damaged.
     """
     path = check_local_path("store", path)
     store = Store(path)
@@ -62,10 +65,10 @@ def describe(path: str | Path) -> str:
 
 
 def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
-    """Returns a line for each program with its number of computed lanes.
+    """Returns a line for each program with its number of computed and readable lanes.
 
-    `missing` contains the chunks with missing lanes. Returns no lines if `missing` is empty, or if there is only one
-    program.
+    `missing` contains the chunks with missing or unreadable lanes. Returns no lines if `missing` is empty, or if there
+    is only one program.
     """
     if len(origin.static_points) < 2 or not missing:
         return []
@@ -81,7 +84,7 @@ def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[st
 def _parts(store: Store, dataset: Any) -> list[str]:
     """Returns a line for each part of a sweep that grew.
 
-    A line has the part's starting time, versions, new values and number of new lanes.
+    A line has the part's starting time, versions of jaxdp and JAX, new values and number of new lanes.
     """
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))

@@ -18,7 +18,7 @@ except ImportError:  # Zarr 3.1.3 depends on another package for the same checks
 
 
 def stamp(root: Path) -> tuple[int, int]:
-    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until the sweep grows."""
+    """Returns the inode and mtime (ns) of a store's `zarr.json`, which identify the store until this file changes."""
     return _stamp_of((root / METADATA).stat())
 
 
@@ -71,8 +71,8 @@ class LastingStore(LocalStore):
     def check_same(self) -> None:
         """Raises an OSError if the opened store no longer exists at its path, or its description was replaced.
 
-        A reader may continue after the sweep has grown or the checksum has been added, because existing files of
-        results do not change.
+        A reader may continue after the sweep has grown or the checksum has been added, because stored lanes do not
+        change.
         """
         current = self._stamp()
         if current == self._opened_stamp:
@@ -95,14 +95,18 @@ class LastingStore(LocalStore):
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Returns the content of a file as `LocalStore.get` does, after checking that the store still exists."""
+        """Returns the content of a file as `LocalStore.get` does, after checking that the store still exists.
+
+        The store's `zarr.json` is returned as it was when the store was opened. Raises an OSError if a chunk that is
+        read as a whole has a wrong checksum.
+        """
         self.check_same()
         if key == METADATA and byte_range is None:  # one consistent snapshot: metadata is consolidated in one file
             return (prototype or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, await super().get(key, prototype, byte_range), byte_range)
 
     def get_sync(self, key: str, **keywords: Any) -> Buffer | None:
-        """Returns the content of a file as `LocalStore.get_sync` does, after checking that the store still exists."""
+        """Returns the content of a file as `get` does, but synchronously."""
         self.check_same()
         if key == METADATA and keywords.get("byte_range") is None:
             return (keywords.get("prototype") or default_buffer_prototype()).buffer.from_bytes(self._text)
@@ -119,7 +123,7 @@ class LastingStore(LocalStore):
         super().set_sync(key, value)
 
     def _check_sum(self, key: str, value: Buffer | None, byte_range: ByteRequest | None) -> Buffer | None:
-        """Returns `value`, the content of file `key`; raises an OSError if a whole chunk has a wrong checksum."""
+        """Returns `value`, the content of file `key`; raises an OSError for a whole chunk with a wrong checksum."""
         name, _, chunk_key = key.partition("/")
         if value is None or byte_range is not None or name not in self._checked_arrays or not chunk_key.startswith("c"):
             return value

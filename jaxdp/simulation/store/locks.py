@@ -34,7 +34,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
-    """Takes the lock for creating the store during a `with` block; waits until no other process has the lock."""
+    """Takes the lock for creating, growing or repairing a store during a `with` block.
+
+    It waits until the lock is free, and would wait forever inside another `with` block of the same store.
+
+    Raises:
+        UnwritableError: if the lock's file cannot be written.
+    """
     with _open_lock_file(store, "creation") as file:
         _lock(file, wait=True)
         yield
@@ -58,6 +64,7 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
 
     Raises:
         BlockingIOError: if another process writes the share, or writes the store with another number of shares.
+        UnwritableError: if a lock's file cannot be written.
     """
     with contextlib.ExitStack() as held:
         # Testing a lock of another number of shares takes that lock for a moment, so no other process may test

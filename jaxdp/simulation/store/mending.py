@@ -32,7 +32,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
         A sentence for each damaged coordinate.
 
     Raises:
-        ValueError: if the sweep's labels differ from the stored labels.
+        ValueError: if the rewritten labels do not have the stored hashes, because the sweep has other labels.
     """
     damaged = find_damaged_labels(store.path, open_files(store.path))
     if not damaged:
@@ -46,7 +46,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
-    """Adds the checksum to a store of an earlier version, after repairing its labels and claims.
+    """Adds the checksum to a store of an earlier version, after repairing its labels and provenance.
 
     The caller must have the creation lock, and no other process may write the store. Readers may continue.
 

@@ -47,7 +47,7 @@ def restore_root(path: Path) -> str:
     """Restores a damaged `zarr.json` of a store from its arrays' files. The caller must have the creation lock.
 
     Returns:
-        A sentence about the restored file; empty if nothing was damaged.
+        A sentence about the restored file; empty if it was not damaged, is missing, or is not the file of a store.
 
     Raises:
         ValueError: if the files of the arrays do not describe the store.
@@ -83,7 +83,10 @@ def _read(file: Path) -> Any:
 
 
 def replace_file(store: Path, file: Path, text: str) -> None:
-    """Replaces the content of a store's `file` by `text` atomically, so that readers see the old or the new text."""
+    """Replaces the content of a store's `file` by `text` atomically, so that readers see the old or the new text.
+
+    The caller must have the creation lock.
+    """
     unfinished = lock_folder(store) / "unfinished.json"
     unfinished.write_text(text)
     os.replace(unfinished, file)

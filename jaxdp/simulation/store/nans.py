@@ -8,7 +8,12 @@ import numpy as np
 
 
 class NanCount:
-    """A counter of the lanes with NaN in each output."""
+    """A counter of the lanes with NaN in each output.
+
+    Attributes:
+        lanes: number of lanes that were searched.
+        found: number of lanes with NaN, keyed by the output's name; outputs without NaN are left out.
+    """
 
     def __init__(self) -> None:
         self.lanes = 0

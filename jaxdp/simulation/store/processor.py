@@ -27,7 +27,7 @@ import jax
 CPUINFO = Path("/proc/cpuinfo")
 MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")
 ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # features of x86 that can change a float
-# Flags that change no result: folders for the compiler's dumps, waiting times, the number of devices.
+# Flags that change no result: the compiler's dumps, waiting times, the number of devices, the folder of CUDA.
 HARMLESS = re.compile(r"xla_dump_|xla_force_host_platform_device_count|xla_cpu_collective_|xla_gpu_cuda_data_dir")
 VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE", "OPENBLAS_CORETYPE")
 THREADS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
@@ -44,8 +44,8 @@ def processor(device: Any) -> str:
     """Returns a text that identifies the processor of a JAX device.
 
     For a CPU, the text contains the model, as one word, and the features that can change floats. For any other device,
-    it contains the kind and the driver. If the model of a CPU is unknown, the text contains the host's name, so that it
-    differs from the text of every other host.
+    it contains the kind and the version of the platform, such as CUDA. If the model of a CPU is unknown, the text
+    contains the host's name, so that it differs from the text of every other host.
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())
@@ -92,7 +92,8 @@ def _option(name: str) -> Any:
 def blas_threads(text: str) -> int | None:
     """Returns the number of OpenBLAS threads if this number can change the results of a program.
 
-    `text` is the program's StableHLO text. Returns None if the program factorizes no matrix of more than `SMALL` rows.
+    `text` is the program's StableHLO text. Returns None if the program factorizes no matrix with more than `SMALL` rows
+    or columns.
     """
     operands = re.findall(
         r"@lapack_.*?: \(tensor<((?:\d+x)+)", text

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 SHOWN = 60  # maximum number of characters of a damaged provenance in an error message
-LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape and hash
+LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape, dtype and hash
 PRIVACY_UNIT = "privacy_unit"
 EARLIER = {"sees": "adversary_view", "unit_leaves": "sensitive_fields"}  # names in stores up to format 3
 
@@ -99,8 +99,8 @@ def add_privacy_unit(dataset: "xr.Dataset") -> None:
     """Adds the coordinate `privacy_unit`, the unit of each claim, to a sweep's results. Captions of figures show it.
 
     The coordinate has the static axes and the axis of algorithms as dimensions, except axes along which all units are
-    equal. The unit is "" for algorithms without a claim. If the results already have a variable with this name, nothing
-    changes.
+    equal. The unit is "" for algorithms without a claim. If the grid points of one program have several units, they are
+    joined by " or ". If the results already have a variable with this name, nothing changes.
     """
     record = provenance(dataset)
     names = list(record.points[0].guarantees)
@@ -128,7 +128,7 @@ def _unit(name: str, points: Sequence[Point]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that results depend on."""
+    """Returns the versions of Python and of the packages in `PACKAGES`; "unknown" for a package without metadata."""
     return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
@@ -150,7 +150,7 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 def as_json(value: Any) -> Any:
     """Converts a value to JSON types.
 
-    Infinities and NaN become strings, large arrays their shape and hash, and objects of other types text.
+    Infinities and NaN become strings, large arrays their shape, dtype and hash, and objects of other types text.
     """
     if isinstance(value, dict):
         return {str(name): as_json(part) for name, part in value.items()}

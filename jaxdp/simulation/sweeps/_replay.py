@@ -54,28 +54,30 @@ def replay(
     """Runs one lane of a sweep again and records every round.
 
     Warns:
-        RuntimeWarning: if the replay and the results differ at a checkpoint by more than float rounding. Then `build`
-            or the version of a package has changed, or a decision depended on the last bit of a float.
+        RuntimeWarning: if the replay and the results differ at a checkpoint by more than float rounding, that is by
+            more than 1e-5 + 1e-5 * |result|. Then `build` or the version of a package has changed, or a decision
+            depended on the last bit of a float. Nothing is compared if the results do not contain the lane.
 
     Args:
         results: a dataset from `sweep`, in memory or from a file.
-        seed: index of the seed.
+        seed: index of the seed in the sweep, in [0, num_seeds).
         build: the sweep's `build`; required if the results were read from a file or come from another process.
-        num_rounds: number of rounds to replay from the start; None means up to the last checkpoint. Memory grows with
-            this number.
-        **values: a value for each axis and static axis, as passed to the sweep. You may omit axes with only one value.
+        num_rounds: number of rounds to replay from the start, >= 1; None means up to the last checkpoint. Memory grows
+            with this number.
+        **values: a value for each axis and static axis, as passed to the sweep. You may omit axes with only one value
+            (for results from a file: only if it is a number or text).
 
     Returns:
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
         `action`, `context`, `feedback`, `report` and `public` (the learner's released state after the round). If one of
-        these is a pytree with several leaves, each leaf is a variable named by its path. The dataset also has the
-        sweep's summed outcomes, hindsight metrics, evaluated recommendations and records. If such a name is already
-        taken, the variable is named `results.NAME`.
+        these is a pytree and not an array, each leaf is a variable named by its path. The dataset also has the sweep's
+        summed outcomes, hindsight metrics, evaluated recommendations and records. If such a name is already taken, the
+        variable is named `results.NAME`.
 
     Raises:
-        ValueError: if `build` is required and not given; if the results do not contain a value or the seed; if
-            num_rounds exceeds the horizon; if the results have no provenance; if the run has no separate rounds (a run
-            of estimators, by counts, or with summed reports).
+        ValueError: if `build` is required and not given; if a value is missing, has an unknown name or is not in the
+            results; if the sweep has no such seed; if num_rounds is < 1 or exceeds the horizon; if the results have no
+            provenance; if the run has no separate rounds (as a run of estimators, or with the engine "counts").
 
     Examples:
         >>> import jax, jaxdp

@@ -25,8 +25,9 @@ SHORTEST = 0.1  # seconds; programs that compile faster are not stored
 def cache_compilations(folder: str | Path | None = None) -> Path | None:
     """Stores JAX's compiled programs on disk from now on, so that other processes do not compile them again.
 
-    This function configures JAX's persistent compilation cache. Results stay bit-identical. The command line calls this
-    function unless `--no-cache` is given.
+    This function configures JAX's persistent compilation cache. Programs that compile in less than 0.1 seconds (or in
+    less than JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS, if it is set) are not stored. Results stay bit-identical. The
+    command line calls this function unless `--no-cache` is given.
 
     Warns:
         RuntimeWarning: if the folder cannot be written. Every process then compiles its programs.
@@ -40,9 +41,9 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
     Returns:
         The path where programs are stored, or None if the folder cannot be written. The path is a subfolder for the
-        version of jaxlib and the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, because a
-        program for one kind of processor may not run on another. If `folder` is None and JAX's configuration has a
-        folder, the path is that folder, without a subfolder.
+        version of jaxlib and the processor, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, because a program for one
+        kind of processor may not run on another. If `folder` is None and JAX's configuration has a folder, the path is
+        that folder, without a subfolder, and the configuration does not change.
     """
     configured = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and configured:

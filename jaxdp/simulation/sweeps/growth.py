@@ -24,7 +24,7 @@ from jaxdp.simulation.sweeps.source import Source
 if TYPE_CHECKING:
     import xarray as xr
 
-LANES_TRIED = 256  # minimum number of lanes of each program that are tested in other positions of tiles
+LANES_TRIED = 256  # minimum number of lanes (some repeated) of a program that are tested in other positions of tiles
 TURNS = (8, 24)  # numbers of positions by which lanes are moved
 
 
@@ -37,10 +37,14 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         source: computes the sweep.
         template: the sweep's dataset, with labels and provenance.
 
+    Warns:
+        RuntimeWarning: if the store's `zarr.json` was damaged and is written again.
+
     Raises:
-        ValueError: if the store's sweep is not a part of this sweep, or if stored results would not equal this sweep's
-            results bit for bit. The store is then unchanged.
-        BlockingIOError: if a process writes the store.
+        ValueError: if the store's sweep is not a part of this sweep, if tests of some lanes show that stored results do
+            not equal this sweep's results bit for bit, or if the store is damaged. The store does not grow then.
+        BlockingIOError: if the store must grow, and a process writes it.
+        OSError: if files cannot be written.
     """
     with creation_lock(path):
         if not (path / COMPUTED).is_dir():

@@ -45,7 +45,7 @@ ADDED: dict[str, dict[str, Any]] = {}  # by kind of device; `added_options` chan
 def compiler_options(platform: str) -> dict[str, Any]:
     """Returns the compiler options for a kind of device.
 
-    If the environment has JAXDP_GPU_GRAPHS=1, loops on a GPU are parts of CUDA graphs.
+    If the environment variable JAXDP_GPU_GRAPHS is set, but not to "" or "0", loops on a GPU are parts of CUDA graphs.
     """
     with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
     return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {}) | ADDED.get(platform, {})
@@ -116,7 +116,7 @@ class Program:
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns the shapes of a lane's outputs keyed by name. JAX caches the trace, and `trace` reuses it."""
+        """Returns shapes and dtypes of a lane's outputs keyed by name. JAX caches the trace, and `trace` reuses it."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._trace(*shared, indices, indices).out_info

@@ -31,7 +31,7 @@ class LocalSource:
     """A `Source` on this process's devices."""
 
     def __init__(self, plan: Plan, report: Reporter) -> None:
-        """Prepares to compute `plan` and to report steps; compiles nothing yet."""
+        """Prepares to compute `plan` and to report steps; calls `keep_for`, but compiles nothing yet."""
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
         self._compiling: dict[int, Future[tuple[Compiled, float]]] = {}
@@ -58,8 +58,10 @@ class LocalSource:
         """Returns the best number of lanes in a chunk.
 
         `sharers` is the number of processes that share the chunks of the store; None if there is no store, and only
-        memory limits chunks. With a store and many tiles, one tile is run and timed, so that a chunk takes at most
-        about `SECONDS_OF_A_CHUNK`, but has at least the tiles that run at a time. The tile's results are used later.
+        memory limits chunks. With a store, each process gets at least `FEWEST_CHUNKS` chunks of a program if there are
+        enough tiles. A chunk then has at most the tiles that run at a time or, with many tiles, the tiles that take
+        about `SECONDS_OF_A_CHUNK` if these are more. To find this number, a tile of the first program is run and timed.
+        The tile's results are kept for later use.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:
@@ -77,7 +79,8 @@ class LocalSource:
         """Computes chunks, and yields each with its outputs keyed by name. A program is dropped after its last chunk.
 
         While a program is compiled and runs, this thread traces the next ones, and other threads compile at most
-        `MOST_AHEAD` of them. Tracing checks a program's outputs.
+        `MOST_AHEAD` of them. On a single core, each program is traced and compiled just before it runs. Tracing checks
+        a program's outputs.
         """
         programs = sorted({chunk.program for chunk in requested})
         to_compile, to_check = deque(programs), set(programs)

@@ -16,7 +16,7 @@ class Patience:
     """A clock that limits how long a sweep waits for an executor."""
 
     def __init__(self, timeout: float | None) -> None:
-        """Starts the clock. `wait` raises after `timeout` seconds without a result; None means no limit."""
+        """Starts the clock. `wait` raises an error after `timeout` seconds without a result; None means no limit."""
         self._timeout = math.inf if timeout is None else timeout
         self.restart()
 
@@ -25,7 +25,7 @@ class Patience:
         self._since = self._last_logged = time.monotonic()
 
     def wait(self, futures: Collection[Future[Any]], what: str) -> list[Future[Any]]:
-        """Waits until some futures are done or cancelled, and returns them.
+        """Waits until some futures are done or cancelled, restarts the clock, and returns these futures.
 
         Args:
             futures: at least one future.

@@ -82,7 +82,7 @@ class Plan:
         tile_size: int | None,
         devices: Sequence[Device] | None,
     ) -> None:
-        """Builds every run and checks the whole grid; raises the ValueErrors of `sweep`."""
+        """Builds every run and checks the whole grid; raises the ValueErrors of `sweep` about these arguments."""
         self.axes, self.static_axes = check_axes(axes, static_axes)
         if isinstance(build, Run) and static_axes:
             raise ValueError(
@@ -144,7 +144,10 @@ class Plan:
         return self._outputs_of(0)
 
     def check_program(self, index: int) -> None:
-        """Traces a program; raises a ValueError if its outputs or coordinates differ from the first program's."""
+        """Traces a program; raises a ValueError if its outputs or coordinates differ from the first program's.
+
+        It also raises a ValueError if the outputs do not match the run's `dims`.
+        """
         check_equal_outputs(self.runs[index], self._outputs_of(index), self.runs[0], self.outputs)
 
     def check_programs(self) -> None:
@@ -161,7 +164,10 @@ class Plan:
         return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
 
     def check_fits(self, *, in_memory: bool) -> None:
-        """Raises a MemoryError with advice if results (with a store, labels and marks) do not fit in free memory."""
+        """Raises a MemoryError with advice if results and labels do not fit in free memory.
+
+        With a store (`in_memory` is False), only marks and labels need memory.
+        """
         labels = BYTES_OF_A_SEED * self.num_seeds
         if in_memory:
             needed = self.num_lanes * self.lane_bytes
@@ -213,7 +219,7 @@ class Plan:
         self._programs.pop(index, None)
 
     def name(self, index: int) -> str:
-        """Returns the static values of a program as text."""
+        """Returns the static values of a program as text; "program" if there are none."""
         static = self.static_points[index]
         return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
 
@@ -242,13 +248,13 @@ class Plan:
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Formats the size of a tile and, if at least 0.5% are unused, the percentage of unused lanes of a program."""
+        """Formats the size of a tile and, if at least 0.5%, the percentage of unused lanes in a program's tiles."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")
 
     def rounds(self, program: int) -> int | None:
-        """Returns the number of rounds of a lane; None for runs without rounds."""
+        """Returns the last checkpoint, which counts as the number of rounds of a lane; None for runs without rounds."""
         checkpoints = self.runs[program].coords.get("round")
         return None if checkpoints is None else int(checkpoints[-1])
 

@@ -46,7 +46,7 @@ class Progress(NamedTuple):
         lanes_per_second: number of lanes that this call ran, divided by the time in which lanes ran, without tracing
             and compilation. With an executor, the first chunk is not counted, because its time includes compilation.
             0.0 until a lane is counted.
-        rounds_per_second: lanes_per_second times the number of rounds; None for runs without rounds.
+        rounds_per_second: lanes_per_second times the last checkpoint; None for runs without rounds.
         seconds_left: time for the remaining lanes at this rate, without compilation; None until there is a rate; 0.0 if
             no lanes remain.
         devices: the devices that run lanes.
@@ -70,7 +70,7 @@ class Reporter:
             show: a function to call each time lanes are done, True for a bar (only if `is_seen()`), or False for
                 neither.
             num_lanes: total number of lanes.
-            rounds: number of rounds of a lane; None for runs without rounds.
+            rounds: number of rounds of a lane (the last checkpoint); None for runs without rounds.
         """
         self._callback = show if callable(show) else None
         self._num_lanes, self._rounds = num_lanes, rounds
@@ -108,7 +108,7 @@ class Reporter:
 
     @contextlib.contextmanager
     def running(self, name: str) -> Generator[None, None, None]:
-        """Adds the time of this `with` block, in which lanes of a program run, to the time of the rate."""
+        """Shows `name`, and adds the time of this `with` block, in which lanes run, to the time of the rate."""
         self.describe(name)
         self._since = time.perf_counter()
         try:

@@ -23,8 +23,8 @@ FEWEST_QUEUED = 64  # this many chunks may be submitted at a time, however large
 PART_OF_MEMORY = 4  # results that wait to be written may take 1 / 4 of the free memory
 PART_FOR_A_CHUNK = 256  # a chunk of several tiles takes at most 1 / 256 of the free memory, as many may arrive at once
 CHUNKS_OF_A_PROGRAM = 64  # number of chunks of a program with very many tiles
-TILES_OF_A_CHUNK = 6  # a chunk of a single tile takes nearly twice as long for each lane
-FEWEST_CHUNKS = 16  # of a program with at least this number of tiles
+TILES_OF_A_CHUNK = 6  # if there are enough tiles; a chunk of a single tile takes nearly twice as long for each lane
+FEWEST_CHUNKS = 16  # minimum number of chunks of a program with at least this number of tiles
 
 
 class RemoteSource:
@@ -33,15 +33,20 @@ class RemoteSource:
     def __init__(self, plan: Plan, executor: Executor, timeout: float | None, report: Reporter) -> None:
         """Gets the identity and the devices of the first worker that responds.
 
+        If the tile size was not requested, the plan gets the worker's default.
+
         Args:
             plan: plan of the sweep.
             executor: an executor, preferably one that retries the tasks of a lost worker.
-            timeout: the maximum time in seconds between two finished chunks; None if there is no limit.
-            report: gets the current step, for bars and callbacks.
+            timeout: the maximum time in seconds until the first worker responds, and between two finished chunks; None
+                if there is no limit.
+            report: gets steps and the number of lanes that are done, for bars and callbacks.
 
         Raises:
-            ValueError: if `executor` is not an executor, or the sweep cannot be pickled.
-            RuntimeError: if no worker responds, or the first worker has other code than this process.
+            ValueError: if `executor` is not an executor, or starts processes by fork or for a limited number of tasks;
+                if the sweep cannot be pickled, or its checks fail on the worker.
+            RuntimeError: if the executor fails or changes results, or the first worker has other code than this
+                process.
             TimeoutError: if no worker responds in time.
         """
         _check_executor(executor)
@@ -75,7 +80,9 @@ class RemoteSource:
         """Computes chunks, and yields each with its outputs keyed by name, in the order in which workers finish.
 
         Raises:
-            RuntimeError: if the executor fails to compute a chunk, or changes its results.
+            ValueError: if a worker raises it.
+            MemoryError: if a worker raises it.
+            RuntimeError: if the executor fails to compute a chunk for any other reason, or changes its results.
             TimeoutError: if the executor finishes no chunk within the timeout.
         """
         computed, report = self._arriving_chunks(requested), self._report
@@ -165,7 +172,10 @@ def _check_executor(executor: Any) -> None:
 
 
 def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
-    """Raises a RuntimeError if workers have other code. Compares programs only if the hardware is the same."""
+    """Raises a RuntimeError if workers have other code.
+
+    Compares claims and, if hardware, versions and `x64` are the same, programs and parameters.
+    """
     local_record = plan.identity()
     same_hardware = all(
         local_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64")

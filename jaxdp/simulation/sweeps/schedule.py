@@ -20,12 +20,12 @@ from jaxdp.simulation.sweeps.tiles import whole_tile
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
 USED_MEMORY = 0.8  # fraction of the free memory that tiles may use
-# The maximum SIMD width. If it does not divide a tile's size, other instructions compute the remaining lanes. In a test
-# with 300 lanes of the exact estimators, the last bits of 6 lanes depended on their positions in tiles of 100, of 2
-# lanes in tiles of 33, and of none in tiles of 16 or 256. No lane of a softmax learner and a Cholesky learner depended
-# on it in tiles of 4 to 256. Even so, XLA can compile the last lanes differently: among 420 lanes of `linear_ucb` that
-# changed their positions, 21 in tiles of 16 and 2 in tiles of 256 had other last bits. `growth._check_positions`
-# therefore compares lanes before it packs them.
+# The maximum SIMD width, in 32-bit numbers. If it does not divide a tile's size, other instructions compute the
+# remaining lanes. In a test with 300 lanes of the exact estimators, the last bits of 6 lanes depended on their
+# positions in tiles of 100, of 2 lanes in tiles of 33, and of none in tiles of 16 or 256. No lane of a softmax learner
+# and a Cholesky learner depended on its position in tiles of 4 to 256. Even so, XLA can compile the last lanes
+# differently: among 420 lanes of `linear_ucb` that changed their positions, 21 in tiles of 16 and 2 in tiles of 256 had
+# other last bits. `growth._check_positions` therefore compares lanes before a store grows and packs lanes.
 VECTOR = 16
 
 
@@ -184,7 +184,10 @@ class Runner:
             pool.shutdown(cancel_futures=True)
 
     def _tiles(self, requested: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
-        """Yields the lanes of each tile, which may be incomplete. If `aligned`, lane n is at n modulo the tile size."""
+        """Yields the lanes of each tile, which may be incomplete.
+
+        If `aligned`, all lanes of a tile have consecutive numbers, and `_tile` runs lane n at n modulo the tile size.
+        """
         pieces: list[np.ndarray] = []
         room_left, last = self._size, -1
         for start, stop in (run for chunk in requested for run in chunk.runs):

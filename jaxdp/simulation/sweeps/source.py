@@ -42,7 +42,7 @@ class Source(Protocol):
         """Computes chunks, and reports progress.
 
         Args:
-            requested: chunks of the sweep, in the order of their lanes.
+            requested: chunks of the sweep, in any order.
 
         Yields:
             Each chunk when it is done, with its outputs keyed by name, which have a leading axis of the chunk's lanes.
@@ -61,9 +61,10 @@ class Source(Protocol):
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns the number of lanes of a program with results that fit in the memory for a chunk.
+    """Returns how many lanes of a program have results that fit in the memory for a chunk.
 
-    This memory is at most `BYTES_OF_A_CHUNK`, and at most 1 / `part` of the free memory.
+    This memory is at most `BYTES_OF_A_CHUNK`, and at most 1 / `part` of the free memory. If the free memory is unknown,
+    it is taken to be `BYTES_OF_A_CHUNK`.
     """
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)

@@ -16,7 +16,9 @@ ON_CPU = 256  # lanes of a tile on a CPU, if there are few lanes or the size of 
 # size is a power of two: rows of arrays that are a power of two apart share few sets of a cache.
 CPU_SIZES = ((1056, 600), (528, 2000), (272, math.inf))
 CPU_TILES = 8  # minimum number of tiles for these sizes, because each tile runs on one core
-MULTIPLE, MOST = 1024, 2**16  # on a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes
+# On a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes; if fewer than MULTIPLE lanes fit, a power of
+# two.
+MULTIPLE, MOST = 1024, 2**16
 MOST_BYTES = 2**32  # maximum memory for states and outputs of a tile on a GPU, half the memory of a small GPU
 CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states per second, on a core and on a GPU
 GPU_ROUND = 15e-6  # seconds of about ten small kernels; estimated, not measured
@@ -28,16 +30,18 @@ def default_tile_size(
 ) -> int:
     """Returns the default number of lanes in a tile for a kind of device.
 
-    On a CPU, a tile is small enough for the caches of a core, and there are several tiles for the cores. On a GPU, the
-    time of a round hardly depends on the number of lanes, so a tile contains all lanes of a program, up to fixed limits
-    (`MOST`, `MOST_BYTES`). The tile size is a part of a store's identity, so it depends neither on the number of
-    devices or cores nor on their actual memory. Nothing is compiled.
+    On a CPU, a tile is small enough for the caches of a core, and tiles of more than `ON_CPU` lanes are used only if
+    there are at least `CPU_TILES` of them for the cores. On a GPU, the time of a round hardly depends on the number of
+    lanes, so a tile contains all lanes of a program, up to fixed limits (`MOST`, `MOST_BYTES`). The tile size is a part
+    of a store's identity, so it depends neither on the number of devices or cores nor on their actual memory. Nothing
+    is compiled.
 
     Args:
         platform: "cpu", or another kind of device.
         num_lanes: number of lanes of one program.
-        lane_bytes: returns the approximate memory of a lane; not called for a CPU.
-        state_bytes: returns the size of a lane's state, None if it is unknown; called for many lanes on a CPU.
+        lane_bytes: returns the approximate memory of a lane in bytes; not called for a CPU.
+        state_bytes: returns the size of a lane's state in bytes, None if it is unknown; called only for many lanes on a
+            CPU.
     """
     if platform == "cpu":
         sizes = [(lanes, most_bytes) for lanes, most_bytes in CPU_SIZES if num_lanes >= CPU_TILES * lanes]
@@ -64,7 +68,10 @@ def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> flo
 
 
 def whole_tile(lanes: int) -> int:
-    """Returns the largest tile of at most `lanes` lanes that is a multiple of 1,024 or, below 1,024, a power of two."""
+    """Returns the largest tile of at most `lanes` lanes that is a multiple of 1,024 or, below 1,024, a power of two.
+
+    The result is 1 if `lanes` is 0.
+    """
     return lanes // MULTIPLE * MULTIPLE or 1 << max(lanes.bit_length() - 1, 0)
 
 
@@ -72,7 +79,7 @@ def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
     """Estimates the memory of a lane in bytes, as the maximum that one operation or one loop reads and writes.
 
     `jaxpr` is the program of a batch of `num_lanes` lanes, and no other axis may have this length. Arrays without an
-    axis of this length are shared by all lanes.
+    axis of this length are shared by all lanes, and do not count.
     """
 
     def size(variables: Any) -> int:

@@ -69,7 +69,7 @@ class Job:
         self._lock = threading.Lock()
 
     def runner(self, program: int) -> Runner:
-        """Returns the runner of a program. On a CPU it runs one tile at a time, as executors have a worker per core."""
+        """Returns the runner of a program; a CPU device runs one tile at a time, as there is a worker for each core."""
         with self._lock:
             if program not in self._runners:
                 compiled = self.plan.program(program).compile()
@@ -111,8 +111,8 @@ def _job(packed: bytes) -> Job:
     with _jobs_lock:
         if digest not in _jobs:
             # Dask samples the frames of threads that run tasks. A frame keeps its variables, and JAX then adds unused
-            # inputs to the traced program, which changes its hash. Dask samples no other thread, so the job is made in
-            # one.
+            # inputs to the traced program, which changes its hash. Dask samples no other thread, so a new thread makes
+            # the job.
             with ThreadPoolExecutor(1) as pool:
                 _jobs[digest] = pool.submit(Job, packed).result()
             while len(_jobs) > MOST_KEPT:
