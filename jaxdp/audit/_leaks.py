@@ -28,7 +28,8 @@ class Leaks:
     """The result of a leak test.
 
     Attributes:
-        found: names and rounds of the values that differ.
+        found: one text for each value that differs under every key: its name, and the first round in which it differs,
+            counted from 1.
         notes: reasons why the test could not decide.
     """
 
@@ -67,16 +68,18 @@ def leaks(
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. Noise that is too
-    small is found only if it is at least a thousand times too small. `grey_box` finds these mistakes.
+    small is found only if it is about 1000 / d times too small, where the exact values of the two runs differ by d
+    times the sensitivity. `grey_box` finds these mistakes.
 
     Args:
         key: a typed PRNG key.
         learner: the learner to test.
         values: a grid point of the learner's params. The test replaces epsilon, mu, rho and delta. If values contain
             neither epsilon, mu nor rho, the test adds the first of these that params takes.
-        users: users of two runs, with the same shapes and dtypes; the more they differ, the more the test can find. The
-            test uses only those leaves of the second run that the claim's `sensitive_fields` name.
-        answer: (answers, history, action) -> feedback.
+        users: users of two runs, with the same structure, shapes and dtypes; the more they differ, the more the test
+            can find. The test uses only those leaves of the second run that the claim's `sensitive_fields` name. Use at
+            most a few hundred rounds: sums of more data may show through correct noise, as a false "violated".
+        answer: (answers, history, action) -> feedback. Here the history is the whole past transcript.
         num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts only if it occurs with
             every key.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
@@ -84,13 +87,13 @@ def leaks(
 
     Returns:
         The differences in the plays, public states and reports that the claim's `adversary_view` names, and in the
-        stopping time if it is seen. In the local model reports are always compared, and public states are never
-        compared. In the joint model plays and reports are never compared: all users differ here, and a user's play and
-        report may depend on the user's own data.
+        stopping time if it does not follow from them. In the local model reports are always compared, and public states
+        are never compared. In the joint model plays and reports are never compared: all users differ here, and a user's
+        play and report may depend on the user's own data.
 
     Raises:
-        ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
-            learner lacks the path, or an entry of `sensitive_fields` is not a field of users' data.
+        ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in structure, shapes or
+            dtypes, the learner lacks the path, or an entry of `sensitive_fields` is not a field of users' data.
 
     Examples:
         >>> import jaxdp

@@ -59,10 +59,11 @@ class Scores(NamedTuple):
     """Scores of a run, fitted to pilot runs.
 
     Attributes:
-        centre: [numbers], mean of the numbers of a run.
-        weights: [numbers, scores], coefficients of the linear scores.
-        boosted: a sum of step functions of the numbers and of their differences between consecutive rounds.
-        tables: for each number n of rounds, the log likelihood ratio of the first n actions, by their hash.
+        centre: [entries], mean of the runs' vectors from `_row`.
+        weights: [entries, scores], coefficients of the linear scores of such a vector.
+        boosted: a sum of step functions of the entries of a vector from `with_differences`.
+        tables: for each number n of rounds, the log likelihood ratio of the first n actions that are seen, by their
+            hash.
     """
 
     centre: np.ndarray
@@ -88,7 +89,8 @@ def attack_runs(
 
     `run` plays the learner. `persons` [rounds] gives the person in each round; None means that each round has a new
     person. `observes` says whether the adversary sees numbers after each round. `trials` is the number of attacked runs
-    under each of the two inputs.
+    under each of the two inputs, the mean number for a claim on epsilon. In the joint model the actions of the changed
+    rounds are not seen.
     """
     start = time.perf_counter()
     key_pilot, key_attack = jax.random.split(key)
@@ -173,7 +175,7 @@ def _output(scores: Scores, num_actions: int, actions: np.ndarray, observed: np.
 
 
 def _row(actions: np.ndarray, observed: np.ndarray, num_actions: int) -> np.ndarray:
-    """Returns the vector that linear scores use: an indicator of each round's action, then the observed numbers."""
+    """Returns the vector that linear scores use: indicators of the actions, then the clipped observed numbers."""
     indicators = np.eye(num_actions)[np.ravel(actions)]
     return np.concatenate([np.ravel(indicators), np.clip(np.ravel(observed), -LARGEST, LARGEST)])
 

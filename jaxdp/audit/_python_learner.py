@@ -61,14 +61,15 @@ class PythonLearner:
             users: the users, one in each round.
 
         Returns:
-            The actions, [rounds] or [rounds, 2] int64; and the observed numbers after each round, [rounds, numbers]
-            float64, with no numbers if `observe` is None.
+            The actions, [rounds] int64, or [rounds, 2] in a duel; and the observed numbers after each round, [rounds,
+            numbers] float64, with no numbers if `observe` is None.
 
         Raises:
-            RuntimeError: if the learner fails, or returns an invalid action; the message names the round.
+            RuntimeError: if the learner or a function `observe` fails, or an action is invalid; the message names the
+                round, except if `make` fails.
             ValueError: if the arrays of `users` do not have the shapes that the problem needs; if `observe` names an
-                attribute that the learner does not have; if `observe` returns NaN, no numbers, or not equally many
-                numbers in each round.
+                attribute that the learner does not have, or that has no numbers; if `observe` returns NaN, no numbers,
+                or not equally many numbers in each round.
         """
         self.setting.check_users(users)
         with keep_global_generators():
@@ -94,14 +95,18 @@ class PythonLearner:
         """Makes a learner and plays rounds, with contexts and feedback from the given functions.
 
         Args:
-            words: seed words of the global generators, which are not restored.
-            rounds: number of rounds.
-            context_of: round -> context; None if the problem has no contexts.
+            words: seed words of the generator that `make` may take, and of the global generators. The states of the
+                global generators are not restored.
+            rounds: number of rounds, >= 1.
+            context_of: round, counted from 0 -> context; None if the problem has no contexts.
             answer: (round, action) -> feedback.
 
         Returns:
-            The actions, [rounds] or [rounds, 2] int64; and the observed numbers after each round, [rounds, numbers]
-            float64.
+            The actions and the observed numbers, as from `run`.
+
+        Raises:
+            RuntimeError: as in `run`.
+            ValueError: as in `run`, if `observe` is wrong.
         """
         actions, observed, round_ = [], [], 0
         learner = make_learner(self.make, words)
@@ -147,7 +152,8 @@ class PythonLearner:
             rounds: number of rounds, >= 2; usually 4 to 16.
             persons: the person of each round, `rounds` integers, for a claim of the unit "person"; neighbours then
                 differ in all rounds of one person. If None, neighbours differ in one round.
-            trials: runs under each of the two neighbours, >= 100.
+            trials: fresh runs under each of the two neighbours, >= 100; for a claim on epsilon the average number. The
+                pilot runs are additional.
             confidence: confidence of the lower bound, in (0, 1).
             progress: whether to show a line with the time left.
 
@@ -158,9 +164,9 @@ class PythonLearner:
             UserWarning: if equal seeds give different runs.
 
         Raises:
-            RuntimeError: if the learner fails; the message names the round.
+            RuntimeError: if the learner fails, as in `run`.
             ValueError: if an argument is out of range, `persons` does not have `rounds` entries, or `persons` are given
-                for a unit other than "person", or missing for the unit "person".
+                for a unit other than "person", or missing for the unit "person"; if `observe` is wrong, as in `run`.
         """
         check_key(key)
         check_count("rounds", rounds, 2)
@@ -205,7 +211,7 @@ class PythonLearner:
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and
-                visits.
+                visits, with hindsight metrics that are scalars.
             horizon: number of rounds.
             num_seeds: number of runs.
             key: a typed PRNG key; seed i meets the world of seed i of a sweep with this key.
@@ -215,10 +221,11 @@ class PythonLearner:
             **values: values of the world.
 
         Returns:
-            Dataset with dimensions seed and round: the sums of the world's outcomes, such as pseudo_regret.
+            Dataset with dimensions seed and round: the sums of the world's outcomes up to each checkpoint, such as
+            pseudo_regret, and the world's hindsight metrics there.
 
         Raises:
-            RuntimeError: if the learner fails; the message names the round.
+            RuntimeError: if the learner fails, as in `run`.
             ValueError: if an argument is out of range, the world does not fit the problem, or the world ends before the
                 horizon.
         """
@@ -252,33 +259,33 @@ def python_learner(
 
     NumPy's and Python's global generators are seeded before every run, and restored afterwards. If the code draws from
     another source, an audit's bounds are valid, but cannot be reproduced. If the code seeds a generator with a
-    constant, every run has the same noise, and an attack refutes the claim. Runs must be independent: bounds are wrong
-    if a class or a module keeps state from one learner to the next, or if the code reads a clock.
+    constant, every run has the same noise, and an attack can refute the claim. Runs must be independent: bounds may be
+    wrong if a class or a module keeps state from one learner to the next, or if the code reads a clock.
 
     Args:
         make: () -> a new learner; or (generator) -> a new learner, if it takes one argument without a default.
         num_actions: number of arms, of items in a duel, or of experts; >= 2.
         guarantee: the claim, or the epsilon of a pure claim in the central model about one round's feedback; contexts
             are then public. If contexts are private, a user's action may reveal the user's context. The claim must then
-            be in the joint model, in which the adversary does not see the action of that user.
+            be in the joint model, in which the adversary does not see the action of that user. An audit ignores the
+            claim's `adversary_view`: in all other models the adversary sees every action.
         problem: "bandit" (feedback is the reward of the arm), "contextual" (a bandit with a context in each round),
-            "duel" (an action is a pair of items, feedback is 1 if the first one won) or "experts" (feedback is the loss
-            of every expert).
-        act: name of the method, or function, (learner, *context) -> action.
-        update: name of the method, or function, (learner, *context, action, feedback). Only "contextual" has a context.
-        observe: the numbers that the adversary sees in addition to actions: names of attributes (such as released
-            bounds), or a function learner -> numbers. If empty, the adversary sees only actions.
+            "duel" (an action is a pair of items; feedback is `ends[1]` if the first one won, else `ends[0]`) or
+            "experts" (feedback is the loss of every expert).
+        act: a method's name, or a function (learner, *context) -> action.
+        update: a method's name, or a function (learner, *context, action, feedback). Only "contextual" has a context.
+        observe: the numbers that the adversary sees after each round, in addition to actions: names of attributes (such
+            as released bounds), or a function learner -> numbers. If empty, the adversary sees only actions.
         context_shape: shape of a context; only for "contextual". An audit draws contexts of Euclidean norm 1 along
             the last axis.
-        ends: smallest and largest reward or loss, finite.
+        ends: smallest and largest reward or loss, increasing and finite. The users of an audit give only these two.
 
     Returns:
         The wrapped learner, with the methods `audit` and `regret`. The call makes one learner, to check its methods.
 
     Raises:
         RuntimeError: if `make` fails.
-        ValueError: if an argument is out of range, the learner has no such methods, or the methods take other
-            arguments.
+        ValueError: if an argument is invalid, the learner has no such methods, or the methods take other arguments.
 
     Examples:
         >>> class NoisyLeader:  # plays each arm twice, then keeps to the one with the larger noisy total

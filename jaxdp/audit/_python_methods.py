@@ -31,7 +31,7 @@ class Attributes:
 
 
 def read_numbers(learner: Any, name: str) -> np.ndarray:
-    """Returns the numbers in an attribute of a learner, as an array; raises WrongArgumentError if there are none."""
+    """Returns a learner's attribute as [numbers] float64; raises WrongArgumentError if it is missing or not numeric."""
     try:
         value = getattr(learner, name)
     except AttributeError as error:

@@ -36,7 +36,7 @@ def play_worlds(
 ) -> "xr.Dataset":
     """Plays one run of a `PythonLearner` in `world` for each seed; returns outcomes by seed and checkpoint.
 
-    `values` are arguments of `world.params`, and `jobs` is the number of processes.
+    `values` are arguments of `world.params`, and `jobs` is the maximum number of processes.
     """
     _check_world(learner, world, horizon)
     recorded_rounds = resolve(checkpoints, horizon)
@@ -104,7 +104,7 @@ def _play_in_worker(words: np.ndarray) -> dict[str, np.ndarray]:
 def _player(
     learner: Any, world: Environment, params: Any, horizon: int, recorded_rounds: list[int], implementation: str
 ) -> Any:
-    """Returns a function that plays one seed: words of the seed's key -> sums of outcomes after `recorded_rounds`."""
+    """Returns a function: words of a seed's key -> outcome sums and hindsight metrics after the `recorded_rounds`."""
 
     @jax.jit
     def start(words: jax.Array) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from jaxdp.audit.adversary import UserData
 
 PROBLEMS = ("bandit", "contextual", "duel", "experts")
-MOST_PERSONS = 3  # maximum number of persons who are replaced
+MOST_PERSONS = 3  # maximum number of persons whom pairs replace; each pair replaces one
 
 
 class Setting(NamedTuple):
@@ -82,9 +82,9 @@ def user_pairs(
 
     Users outside the changed rounds give extreme, equal, alternating or random answers. `persons` [rounds] has the
     person of each round; None if each round has a new person. Without persons, the users of a pair differ in one early,
-    middle or late round, and in the last round only if `changes_last`. With persons, they differ in all rounds of one
-    of the `MOST_PERSONS` persons with the most rounds. If `changes_contexts`, the context of a changed user changes,
-    too.
+    middle or late round. The last round is a late round only if `changes_last`, but may be an early one if there are
+    few rounds. With persons, the users differ in all rounds of one of the `MOST_PERSONS` persons with the most rounds.
+    If `changes_contexts`, the context of a changed user changes, too.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)

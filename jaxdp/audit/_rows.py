@@ -57,16 +57,17 @@ class ScoreboardRow:
         ratio: lower_bound / claimed. A ratio near 1 shows that the algorithm spends nearly its whole claimed budget; a
             ratio above 1 shows that it violates the claim; 0 if nothing is claimed.
         exact: the true number, computed from exact distributions at the registered values and inputs; None if the
-            distributions are not known.
+            distributions are not known or cannot be computed.
         path: the path of the attack that gave the lower bound; empty if no attack gave a bound.
         trials: number of outputs under each input (the mean number for a claim on epsilon) in the attack that gave the
             lower bound; the requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box refutes the claim; "inconclusive" if
-            neither an attack nor the grey box nor an exact distribution gave a result; "blunt" if, at the registered
-            values, the bounds of attacks are less than half of the bounds on correct code (the noise may be too large,
-            or inputs may have no effect); "nothing shown" if every bound is 0 and nothing else was measured; otherwise
-            "consistent", which is no proof.
+        verdict: "violated" if a lower bound, an exact number (also at the target's second point) or the grey box
+            refutes the claim; "inconclusive" if neither an attack nor the grey box nor an exact distribution gave a
+            result; "blunt" if, at the registered values, the bounds of attacks are less than half of the bounds on
+            correct code (the noise may be too large, or inputs may have no effect), which is judged only if these are
+            known and at least 100,000 trials are requested; "nothing shown" if every bound is 0 and nothing else was
+            measured; otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
         notes: attacks that were skipped or failed, with reasons; questions that the grey box left open; exact numbers
@@ -74,7 +75,7 @@ class ScoreboardRow:
         point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
         code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
         confidence: confidence that all lower bounds of the row hold.
-        attempts: the black-box attacks, in order.
+        attempts: the black-box attacks that gave a bound, in order.
         privacy_unit: the unit of the claim, such as "one label"; empty if nothing is claimed.
     """
 
@@ -110,8 +111,8 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
 
     Args:
         names: the names of all rows.
-        width: maximum number of characters of a line; None if there is no limit. If the table is wider, some columns
-            are omitted.
+        width: maximum number of characters of a line (58 if it is smaller); None if there is no limit. If the table is
+            wider, some columns are omitted.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)

@@ -1,4 +1,4 @@
-"""Audits many claims and lists, for each claim, the largest lower bound that an attack proves."""
+"""Audits many claims and lists, for each claim, the lower bound that is the largest relative to its claim."""
 
 import dataclasses
 import math
@@ -47,8 +47,8 @@ class Step(NamedTuple):
     Attributes:
         name: the target's name.
         currency: "epsilon", "rho" or "mu".
-        what: a path, "exact distribution", "grey box" or "search"; followed by the point if it does not have the
-            registered values.
+        what: a path, "exact distribution", "grey box" or "search"; followed by " at " and the point if the step has
+            other than the registered values or sizes.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Way(NamedTuple):
 
     @property
     def what(self) -> str:
-        """The text for a progress bar and notes; the key of the attack depends on this text."""
+        """The text for a progress bar and notes; every attack's key depends on it, except the first attack's."""
         return f"{self.path} at {self.point}" if self.point else self.path
 
 
@@ -105,12 +105,13 @@ def scoreboard(
 
     Outputs are attacked on every path between the given inputs. On the first path, outputs are also attacked between
     inputs that a search finds (unless the target has a grey box, which looks at many inputs), and at one point of other
-    values or sizes. Each attack gets a tenth of the trials, at least 50,000. The most promising attack is repeated with
-    all trials, on fresh outputs. Outputs of a search only score pairs: bounds come from fresh outputs. If a target has
-    a second point, the grey box looks at the second point instead of the first, because more code runs there. If the
-    second point has no grey box, or the verdict of its grey box is "inconclusive", outputs are attacked at the second
-    point, on the first path. Outputs of blocks are not attacked if the grey box finds, at the first point, that blocks
-    give the same runs as single rounds.
+    values or sizes. Each attack gets a tenth of the trials, at least 50,000 (all trials, if there are fewer). The most
+    promising attack is repeated with all trials, on fresh outputs, unless it had all trials or refuted the claim.
+    Outputs of a search only score pairs: bounds come from fresh outputs. If a target has a second point with a grey
+    box, this grey box replaces the grey box of the first point, because more code runs at the second point. If the
+    second point has no grey box, or its grey box fails or gives the verdict "inconclusive", outputs are attacked at the
+    second point, on the first path. Outputs of blocks are not attacked if the grey box finds, at the first point, that
+    blocks give the same runs as single rounds.
 
     An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
@@ -123,8 +124,8 @@ def scoreboard(
             of a row share this probability evenly, except that a repeated attack with all trials has half of it.
         thorough: if True, every path (also blocks) gets all trials and a long search (also for a learner), every point
             is attacked (a second point on all paths), and the grey box looks at both points.
-        searched: whether to search inputs and to attack other points. If False, only the given inputs at the registered
-            values are attacked, which is quicker and finds less.
+        searched: whether to search inputs and to attack `points`. If False, only the given inputs at the registered
+            values and at the second point are attacked, which is quicker and finds less.
         turn: index, modulo the number of points, of the point of other values to attack; unused if `thorough`.
         before: function called before each step, for a progress bar.
 
@@ -132,7 +133,7 @@ def scoreboard(
         One row for each target, as soon as it is complete.
 
     Raises:
-        ValueError: if key is not a single typed key, or trials or confidence is out of range.
+        ValueError: if key is not a single typed key, or trials, confidence or turn is out of range.
     """
     check_key(key)
     trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
@@ -275,7 +276,7 @@ class _Audit:
             return None
 
     def exact(self, target: Target) -> float | None:
-        """Returns the exact epsilon, rho or mu of the target's distributions, if they are known."""
+        """Returns the exact epsilon, rho or mu of the target's distributions; None if unknown or if this fails."""
         distributions = target.distributions
         if distributions is None:
             return None

@@ -13,9 +13,9 @@ from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, o
 from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
 
-LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are in memory at a time
-THRESHOLDS = 32  # number of thresholds on each column
-COLUMNS = 12  # maximum number of columns; they have the most different means or spreads
+LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are drawn at a time
+THRESHOLDS = 32  # approximate number of thresholds on each column
+COLUMNS = 12  # maximum number of single columns; they have the most different means or spreads
 CELLS = 1024  # number of groups of outputs; a hash of an output's bits is its group
 SMALLEST_SPREAD = 1e-6  # added to standard deviations of columns; the largest deviation of each column is 1
 SURE = 2.0  # number of standard errors by which frequencies are shifted, to make the bound smaller
@@ -29,8 +29,8 @@ class SearchEffort(NamedTuple):
 
     Attributes:
         pairs: pairs in each generation, >= 4.
-        generations: number of generations, >= 1; half of the pairs of each generation are new.
-        draws: outputs under each input for each score of a pair, >= 64.
+        generations: number of generations, >= 1; in each generation after the first, half of the pairs are new.
+        draws: outputs under each input for each score of a pair, >= 64; rounded up to a multiple of a power of two.
     """
 
     pairs: int
@@ -49,7 +49,7 @@ class ScoredPair(NamedTuple):
     Attributes:
         first: an input.
         second: its neighbour.
-        changed: the row in which they differ.
+        changed: the row in which they differ, as `Domain.pair` returns it.
         score: mean of estimates of the bound on epsilon, minus the penalty `FEWER` for few estimates. Not a bound: the
             pair was chosen as the best of many by these estimates.
     """
@@ -134,7 +134,7 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
         jax.vmap(lambda side, part=part: _columns(side, part))(both) for part in (slice(0, half), slice(half, None))
     )
     cells = both.bucket % np.int32(CELLS)
-    # Columns are centered and scaled, so that the result does not depend on the units of outputs.
+    # Columns are centered and scaled, so that SMALLEST_SPREAD does not hide the differences of small outputs.
     center = jnp.mean(shaping, axis=(0, 1), keepdims=True)
     width = jnp.max(jnp.abs(shaping - center), axis=(0, 1), keepdims=True)
     shaping, counted = ((columns - center) / jnp.where(width > 0, width, 1) for columns in (shaping, counted))
@@ -252,7 +252,7 @@ def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
 def _genome(domain: Domain, first: Any, second: Any) -> Any:
     try:
         return domain.genome(first, second)
-    except (ValueError, TypeError):  # the pair has other shapes or another structure
+    except (ValueError, TypeError):  # the pair is not in the domain, or has other shapes or another structure
         return None
 
 

@@ -14,8 +14,8 @@ SUMS = (("laplace", "l1"), ("geometric", "l1"), ("normal", "l2"))  # distributio
 class Change(NamedTuple):
     """The changes of one release's value, for each neighbour, relative to the value of the base (neighbour 0).
 
-    A change is the norm of the difference from the base's vector, or from one of its entries if entries are randomized
-    one by one.
+    A change is the norm of a difference from the base. A value has one change, except that each vector along the last
+    axis has a change if the norm is "spread", and each entry if entries are randomized one by one.
 
     Attributes:
         largest: [neighbours] largest change.
@@ -97,7 +97,7 @@ def scalar(value: Any) -> float:
 
 
 def noise_scale(entry: tape.Entry) -> float:
-    """Returns the scale of an entry's noise: the recorded standard deviation, otherwise sensitivity / epsilon."""
+    """Returns the scale of an entry's noise: the recorded standard deviation, else sensitivity (or 1) / epsilon."""
     if entry.noise_stddev is not None:
         return scalar(entry.noise_stddev)
     return (1.0 if entry.sensitivity is None else scalar(entry.sensitivity)) / scalar(entry.epsilon)
@@ -132,8 +132,9 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
     to and including a reported one form a group, which costs as much as its most expensive entry. At delta > 0 the
     epsilon is the smaller of two numbers: the sum of the pure epsilon and the Gaussian epsilon at delta; and the
-    epsilon that zero-concentrated DP implies. For mu, the squares of all mus add, including each mu that a pure epsilon
-    implies; but all pure epsilons together cost at most the mu that their sum implies.
+    epsilon that zero-concentrated DP implies. At delta = 0 it is the pure epsilon, or infinite if a value with Gaussian
+    noise changes. For mu, the squares of all mus add, including each mu that a pure epsilon implies; but all pure
+    epsilons together cost at most the mu that their sum implies.
 
     Args:
         releases: the releases in order, each with the changes of its value.
@@ -145,7 +146,8 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 
     Source:
         Dwork & Roth (2014), Theorem 3.16 and, for AboveThreshold, 3.23; Bun & Steinke (2016), Lemma 1.7 and
-        Propositions 1.3 and 1.4; Balle & Wang (2018), Theorem 8; Dong, Roth & Su (2022), Corollary 3.3.
+        Proposition 1.4; Canonne, Kamath & Steinke (2020), Corollary 13; Balle & Wang (2018), Theorem 8; Dong, Roth &
+        Su (2022), Corollary 3.3.
     """
     pure, rho, squares, pure_squares = (np.zeros(neighbours) for _ in range(4))
     runs: dict[tuple[float, int], np.ndarray] = {}

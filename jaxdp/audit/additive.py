@@ -8,16 +8,16 @@ from scipy.special import expit
 MOST_FEATURES = 256  # maximum number of features of the regression
 MOST_ROWS = 2**15  # maximum number of rows of each input in the regression
 MOST_CELLS = 2**21  # maximum number of rows times features, for each input
-FEWEST_KNOTS, MOST_KNOTS = 3, 24  # minimum and maximum number of knots of each column
+FEWEST_KNOTS, MOST_KNOTS = 3, 24  # minimum and maximum number of features of each column: knots without the last one
 RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
 STEPS = 12  # maximum number of steps of Newton's method
 CONVERGED = 1e-4  # Newton's method ends after a step with smaller entries
 LARGEST_STEP = 20.0  # maximum L1 norm of a step
 FLOOR = 1e-6  # added to the diagonal of the Hessian, so that it is invertible
-RANKED = 4096  # rows used for ranking columns, if not all columns are used
-MOST_EDGES = 2048  # edges in the histograms of all columns together, but at least 4 for each column
+RANKED = 4096  # rows of each input used for ranking columns, if the regression does not use all columns
+MOST_EDGES = 2048  # maximum number of edges in all histograms together, except that each column may have 4
 FINEST = 32  # maximum number of quantile bins of a column
-FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
+FEWEST_REPEATS = 4  # a value that occurs less often gets no bin of its own
 SIGNIFICANT = 3.0  # number of standard errors by which counts or means must differ
 BOOSTED = 128  # maximum number of columns that boosting uses
 BOOSTS, RATE = 40, 0.2  # number of boosting steps, and the learning rate
@@ -29,7 +29,8 @@ class Hinges(NamedTuple):
 
     Attributes:
         columns: [c] int32, indices of the columns.
-        knots: [c, k + 1] float, ascending; a function is constant below its first knot, and above its last one.
+        knots: [c, k + 1] float, ascending, the last one perhaps repeated; a function is constant below its first knot,
+            and above its last one.
         heights: [c, k + 1] float64, the values of the functions at their knots; the first value is also for NaN.
     """
 
@@ -62,9 +63,9 @@ def hinge_logit(weights: Hinges, matrix: np.ndarray) -> np.ndarray:
 
 
 def binned_logit(weights: Bins, matrix: np.ndarray) -> np.ndarray:
-    """Returns [n] log likelihood ratios of rows [n, m], estimated as if columns were independent.
+    """Returns [n] sums of the step functions of rows [n, m]; NaN counts as the lowest value.
 
-    NaN counts as the lowest value.
+    With `fit_bins` the sum is a log likelihood ratio, estimated as if columns were independent.
     """
     total = np.full(len(matrix), float(weights.start))
     for column in np.flatnonzero(np.any(weights.jumps != 0, axis=1)):
@@ -76,8 +77,9 @@ def binned_logit(weights: Bins, matrix: np.ndarray) -> np.ndarray:
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
     """Fits a logistic regression on hinge functions of columns; it separates `first` from `second`, both [n, m].
 
-    Knots are at quantiles. NaN counts as the lowest knot, infinity as the highest knot. If there are too many columns,
-    the regression uses the columns with the most different histograms.
+    Knots are at quantiles, or at all finite values if they are few. NaN and -infinity count as the lowest knot, and
+    infinity as the highest knot. If there are too many columns, the regression uses the columns with the most different
+    histograms; if there are too many rows, it uses the first ones.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
@@ -103,7 +105,7 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
     """Fits a step function to each column of [n, m] rows: log ratios of counts, or 0 if counts may differ by chance.
 
-    Frequent values get their own bins.
+    The most frequent values get their own bins.
     """
     size = first.shape[1]
     room = max(4, MOST_EDGES // size)
@@ -122,10 +124,10 @@ def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
 
 
 def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits a sum of step functions by boosting: each step improves the function of one column.
+    """Fits a sum of step functions to rows [n, m] by boosting: each step improves the function of one column.
 
     Unlike `fit_bins`, boosting does not count evidence twice if columns depend on each other. If there are many
-    columns, it uses only a few of them.
+    columns, it uses only the `BOOSTED` columns with the most different histograms.
     """
     pooled, size = np.concatenate([first, second]), first.shape[1]
     is_first = np.arange(len(pooled)) < len(first)
@@ -153,13 +155,13 @@ def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
 
 
 def _hinges(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns how far each of [n, c] values, at most the last of [c, k + 1] knots, is above each other: [n, c, k]."""
+    """Returns [n, c, k]: how far values [n, c], clipped to the range of knots [c, k + 1], exceed the first k knots."""
     bounded = np.clip(np.where(np.isnan(values), knots[:, 0], values), knots[:, 0], knots[:, -1])
     return np.maximum(bounded[:, :, None] - knots[:, :-1], 0)
 
 
 def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
-    """Returns at most `most` of the ordered numbers: all distinct numbers if they are few, otherwise quantiles."""
+    """Returns at most `most` of the ordered finite numbers: all distinct ones if few, else quantiles; 0 if none."""
     finite = ordered[np.isfinite(ordered)]
     if len(finite) == 0:
         return np.zeros(1, ordered.dtype)
@@ -202,7 +204,7 @@ def _derivatives(design: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarr
 
 
 def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [m] chi-squared statistics of the difference between each column's two histograms."""
+    """Returns [m] chi-squared statistics of the difference between a column's histograms, minus degrees of freedom."""
     pooled = np.sort(np.concatenate([first, second]), axis=0)
     statistics = np.zeros(first.shape[1])
     for column in range(first.shape[1]):

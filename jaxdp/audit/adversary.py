@@ -14,7 +14,9 @@ Answer = Callable[[Any, "History", Any], Any]
 
 
 class UserData(NamedTuple):
-    """The private data of a run: each round has one user, who has an answer to any action.
+    """The users' data in a run: each round has one user, who has an answer to any action.
+
+    The claim's `sensitive_fields` name the leaves that are private; None means all.
 
     Attributes:
         answers: pytree of [rounds, ...] arrays, each user's answers, which an `Answer` reads.
@@ -26,11 +28,12 @@ class UserData(NamedTuple):
 
 
 class History(NamedTuple):
-    """The part of the past transcript that the claim lets the adversary see and react to.
+    """The past transcript, to which an adversary may react.
 
-    A step is a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are
-    added after the last round of a step. Plays are added after each round or, in problems with contexts, after the last
-    round of a step. Arrays are zero at index `round` and all later indices.
+    Values that the claim hides from the adversary are zeros, or None for reports; only `leaks` hides nothing. A step is
+    a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are added after
+    the last round of a step. Plays are added after each round or, in problems with contexts, after the last round of a
+    step. Arrays are zero at index `round` and all later indices.
 
     Attributes:
         round: [] integer, number of rounds played.
@@ -96,8 +99,9 @@ def users_environment(
 ) -> Environment:
     """Builds an environment in which each round has one user, who answers the action.
 
-    The state of the world is the number of rounds played, [] integer. The environment also supports the engine
-    "blocks", and "counts" if the learner's actions are arms or tuples of arms.
+    The state of the world is the number of rounds played, [] integer; the caller gives the first state, since `init`
+    returns None. The environment also supports the engine "blocks", and "counts" if the learner's actions are arms or
+    tuples of arms.
 
     Args:
         learner: the learner that plays.

@@ -32,8 +32,8 @@ from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
 SHARE = 10  # at most a tenth of the trials shapes the scores, a tenth chooses the guesses, the rest evaluate them
-LARGEST_SAMPLE = 2**17  # maximum number of outputs that shape the scores
-LARGEST_KEPT = 2**24  # maximum count of numbers in these outputs
+LARGEST_SAMPLE = 2**17  # maximum number of outputs under each input that shape the scores
+LARGEST_KEPT = 2**24  # maximum count of numbers in these outputs, for each input
 FEWEST_TRIALS = 100
 MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
 MAIN = 0.6  # fraction of the error probability for the first of several guesses, usually the most promising

@@ -13,15 +13,15 @@ DECAYS = 0.9, 0.999  # decay rates of the two moving averages in Adam
 TINY = 1e-8  # added to Adam's divisor
 HIDDEN = 16
 LARGEST_QUADRATIC = 8  # up to this number of coordinates, all products of two are features
-LARGEST_FEATURE = 1e6  # features are clipped to this magnitude, so that their squares are finite in float32
+LARGEST_FEATURE = 1e6  # standardised outputs are clipped to this magnitude, so that squares are finite in float32
 
 
 class Weights(NamedTuple):
     """A classifier: logit = features(z) . linear + bias + relu(z . inner + offset) . outer, z = (x - center) / scale.
 
     Attributes:
-        center: [m] float, pooled mean.
-        scale: [m] float > 0, pooled standard deviation.
+        center: [m] float, pooled mean of the finite values.
+        scale: [m] float > 0, pooled standard deviation of the finite values; 1 if it is 0.
         linear: [num_features] float.
         bias: [] float.
         inner: [m, HIDDEN] float.
@@ -39,7 +39,10 @@ class Weights(NamedTuple):
 
 
 def features(z: np.ndarray) -> np.ndarray:
-    """Returns features of standardised outputs [n, m]: values, absolute values, and products of two (or squares)."""
+    """Returns features of standardised outputs [n, m]: values, absolute values, and products of two.
+
+    If m > `LARGEST_QUADRATIC`, the only products are squares.
+    """
     products = np.square(z)
     if z.shape[1] <= LARGEST_QUADRATIC:
         rows, columns = np.triu_indices(z.shape[1])
@@ -68,7 +71,8 @@ def _standardise(weights: Weights, outputs: np.ndarray) -> np.ndarray:
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray, all_columns: int) -> Weights:
     """Trains a classifier of `first` against `second`, both [n, m], by Adam on the cross-entropy of random batches.
 
-    The first hidden weights are the smaller, the more columns outputs have: `all_columns`, with those that do not vary.
+    The weights `inner` start as standard normal numbers divided by the square root of `all_columns`, the number of
+    columns including those that do not vary.
     """
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)

@@ -14,7 +14,8 @@ class Extra(NamedTuple):
     Attributes:
         low: [a] int32, indices of rounded integers; each gets a column of its lowest bits.
         special: [b] int32, indices of numbers that may be NaN or infinite; each gets three indicators.
-        lattice: [c] int32, indices of floats; each gets a column of the largest power of two that divides it.
+        lattice: [c] int32, indices of numbers with fractions; each gets a column of the largest k such that 2^k divides
+            it.
     """
 
     low: np.ndarray
@@ -27,7 +28,7 @@ class Columns(NamedTuple):
 
     Attributes:
         extra: the numbers that need extra columns.
-        indices: [c] int32, in the order of `names_of_columns`.
+        indices: [c] int32, indices of these columns in the result of `all_columns`.
     """
 
     extra: Extra

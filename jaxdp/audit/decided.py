@@ -28,14 +28,15 @@ class _UndecidedError(Exception):
 
 
 def with_decisions(function: Callable[..., Any], decisions: Decisions) -> Callable[..., Any]:
-    """Wraps a function for `jax.jit`: its first branches take the sides that `decisions` gives.
+    """Wraps a function for `jax.jit`: its first branches on traced flags take the sides that `decisions` gives.
 
-    If the function reaches a further branch, the wrapped function returns the branch's flag, as `Undecided`. JAX raises
-    an error if this flag varies along the axis of a `jax.vmap`, or lies inside a branch, a loop or an inner `jit`.
+    If the function reaches a further branch on a traced flag, the wrapped function returns the flag, as `Undecided`.
+    JAX raises an error if this flag varies along the axis of a `jax.vmap`, or lies inside a branch, a loop or an inner
+    `jit`. A branch on a known flag needs no decision.
 
     Args:
         function: function of arrays that calls `jaxdp.mechanisms.branches.branch`.
-        decisions: the outcomes of its first branches, in order.
+        decisions: the flags of its first branches on traced flags, in order.
     """
 
     def run(*arguments: Any) -> Any:

@@ -28,8 +28,8 @@ class Domain(NamedTuple):
     Attributes:
         start: key -> a random genome.
         alter: (key, genome, another genome) -> a genome, slightly changed or combined from both.
-        pair: genome -> (first input, second input, changed). The inputs are neighbours for every genome. `changed` is
-            the row in which the inputs differ; 0 if an input is one row.
+        pair: genome -> (first input, second input, changed). The inputs are neighbours, or equal, for every genome.
+            `changed` is the row in which the inputs differ; 0 if an input is one row, or one array of numbers.
         genome: (first input, second input) -> genome of these neighbours, on the host; raises ValueError if the inputs
             are no neighbours.
     """
@@ -41,11 +41,11 @@ class Domain(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A genome for inputs of rows: the first input, and the new row that the second input takes at one index.
+    """A genome for inputs of rows: the first input, and a new row for the second input at one index.
 
     Attributes:
-        base: pytree of [count, ...] arrays, the first input.
-        other: pytree of [...] arrays, the new row.
+        base: pytree of [count, ...] arrays, the first input; count is 1 if an input is one row.
+        other: pytree of [...] arrays, the new row. The second input takes its privacy unit, by default the whole row.
         changed: [] int32, index of the row that changes, in [0, count).
     """
 
@@ -59,8 +59,8 @@ class Moved(NamedTuple):
 
     Attributes:
         base: [...] numbers, the first input.
-        delta: [...] of the same dtype, the change. `Domain.pair` returns equal inputs if the change, after
-            rounding and clipping, has a norm beyond the bound.
+        delta: [...] of the same dtype, the change. `Domain.pair` returns equal inputs if the change, after rounding and
+            clipping, has a norm beyond the bound.
     """
 
     base: jax.Array
@@ -86,7 +86,8 @@ def replace_one_row(
 
     Returns:
         The domain. The rows of an input are drawn independently. Then one row may be copied over another row, over all
-        rows, over every second row, or over all rows before or after an index. The two inputs may differ in any row.
+        rows, over every second row, or over all rows before an index or from it on. The two inputs may differ in any
+        row.
 
     Raises:
         ValueError: if count < 1.
@@ -296,7 +297,7 @@ class Dice:
 
 
 def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
-    """Replaces none, one or all entries of each leaf that has special numbers; all become one or two numbers."""
+    """Replaces none, one or all entries of each leaf that has special numbers, all of them by one or two of these."""
     leaves, tree = jax.tree.flatten(row)
     changed = []
     for leaf, numbers in zip(leaves, specials, strict=True):
@@ -317,7 +318,7 @@ def _draw_index(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> 
 
 
 def _draw_rows(dice: Dice, share: float, rows: int) -> jax.Array:
-    """Draws a set of rows, [rows] bool: none with probability 1 - share, otherwise one, all, every second or a side."""
+    """Draws [rows] bool: no rows with probability 1 - share, else one, all, every second, or all on a side of a cut."""
     index = jnp.arange(rows, dtype=jnp.int32)
     cut = dice.below(rows)
     selected = dice.one_of([index == cut, jnp.ones(rows, bool), index % 2 == 0, index < cut, index >= cut])

@@ -87,12 +87,12 @@ def learn_scores(
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
     occurring, ratios = np.flatnonzero(counts), np.zeros(BUCKETS, np.float32)
-    # One is added to each count: an outcome that occurred once is no evidence yet.
+    # One is added to each count, so that an outcome that occurred once is little evidence.
     ratios[occurring] = np.log((first_counts[occurring] + 1) / (second_counts[occurring] + 1))
     table = Score(_table_score, ratios, "outcome")
     if counts[occurring].min() >= FEWEST_SEEN:
         return [table]
-    # BUCKETS * gammainc(...) is the expected number of buckets with the largest count or more if every output were new.
+    # BUCKETS * gammainc(...) is the expected number of buckets with at least the largest count if no output repeated.
     repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
     extra = find_extra(first, second, low_bits=low_bits)
     matrices = [all_columns(extra, x) for x in (first, second)]
@@ -113,8 +113,8 @@ def learn_scores(
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     """Returns [NUM_THRESHOLDS] ascending thresholds on a score, dense towards both tails.
 
-    Thresholds are in the score's precision and halfway between values that occur, so that rounding cannot move an
-    outcome across a threshold.
+    Thresholds are in the score's precision and, if a number lies there, halfway between values that occur, so that
+    rounding cannot move an outcome across a threshold.
     """
     starts = range(0, len(outputs.bucket), PART)
     parts = [evaluate(score, Outputs(*(field[start : start + PART] for field in outputs))) for start in starts]
@@ -152,7 +152,7 @@ def choose(
         evaluating: average number of outputs under each input on which the guesses will be counted.
         merit: estimate of the bound that counts would prove.
         sides: 1 for single events; 2 for single events and pairs of events.
-        claimed: the claimed number, which the bound should exceed.
+        claimed: the claimed number; a larger bound refutes the claim.
         error: probability with which a bound may exceed the true number.
 
     Returns:
@@ -217,7 +217,7 @@ def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> t
 
 
 def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[EventIndex]]:
-    """Returns the largest merit of a pair of events, and the pair: one above a threshold, one not above a lower one."""
+    """Returns the largest merit of a pair of events, and the pair: above a threshold; not above this or a lower one."""
     coarse = np.arange(0, likely.shape[2], STRIDE)
     best: tuple[float, list[EventIndex]] = -np.inf, []
     for high, low in ((0, 3), (1, 2)):
@@ -298,7 +298,7 @@ def _product(weights: tuple[Columns, np.ndarray], outputs: Outputs) -> np.ndarra
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [m] differences of the means of rows [n, m], divided by variances; 0 if a difference may be chance."""
+    """Returns [m] differences of means of [n, m], over variances; 0 if perhaps by chance, or if the variance is 0."""
     first_values, second_values = (np.where(np.isfinite(x), x, 0) for x in (first, second))
     difference = first_values.mean(axis=0, dtype=np.float64) - second_values.mean(axis=0, dtype=np.float64)
     variance = (first_values.var(axis=0, dtype=np.float64) + second_values.var(axis=0, dtype=np.float64)) / 2

@@ -30,13 +30,14 @@ def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: 
     Args:
         first: distribution under one input.
         second: distribution under a neighbouring input.
-        epsilon: >= 0; at infinity delta is the mass of outcomes that are possible under only one input.
+        epsilon: >= 0; at infinity delta is the larger mass, under one input, of outcomes impossible under the other.
 
     Returns:
         delta in [0, 1]: the larger hockey-stick divergence, sum over outcomes of max(0, p - exp(epsilon) q).
 
     Raises:
-        ValueError: if epsilon is not >= 0, or a distribution has a negative probability or does not sum to 1.
+        ValueError: if epsilon is not >= 0, or a distribution has a negative probability or does not sum to 1 (within
+            1e-6).
 
     Source:
         Barthe & Olmedo (2013).
@@ -65,7 +66,8 @@ def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: 
         epsilon in [0, inf].
 
     Raises:
-        ValueError: if delta is outside [0, 1), or a distribution has a negative probability or does not sum to 1.
+        ValueError: if delta is outside [0, 1), or a distribution has a negative probability or does not sum to 1
+            (within 1e-6).
 
     Source:
         The most powerful events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest log((p(E) - delta) /
@@ -82,17 +84,17 @@ def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: 
 
 
 def exact_mu(first: OutputDistribution, second: OutputDistribution) -> float:
-    """Returns the smallest mu at which two distributions are mu-GDP: as hard to distinguish as N(0, 1) and N(mu, 1).
+    """Returns the smallest mu at which two distributions are no easier to distinguish than N(0, 1) and N(mu, 1).
 
     Args:
         first: distribution under one input.
         second: distribution under a neighbouring input.
 
     Returns:
-        mu in [0, inf].
+        mu of Gaussian DP, in [0, inf].
 
     Raises:
-        ValueError: if a distribution has a negative probability or does not sum to 1.
+        ValueError: if a distribution has a negative probability or does not sum to 1 (within 1e-6).
 
     Source:
         Dong, Roth & Su (2022), Definition 2.6. Between the most powerful events {p / q > t} (Neyman-Pearson) the
@@ -123,7 +125,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
         infinite if an outcome is possible under only one input. Orders above 1e300 are not searched.
 
     Raises:
-        ValueError: if a distribution has a negative probability or does not sum to 1.
+        ValueError: if a distribution has a negative probability or does not sum to 1 (within 1e-6).
 
     Source:
         Bun & Steinke (2016), Definition 1.1.
@@ -155,11 +157,11 @@ def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> flo
             one.
 
     Returns:
-        p-value in [0, 1]; 0 if a sample is impossible under the distribution.
+        p-value in [0, 1]; 0 if a sample is impossible under the distribution, else 1 if merging leaves one outcome.
 
     Raises:
         ValueError: if there are no samples, a sample is not hashable (convert a vector to a tuple), or the distribution
-            has a negative probability or does not sum to 1.
+            has a negative probability or does not sum to 1 (within 1e-6).
 
     Source:
         Sokal & Rohlf (1981); the statistic 2 sum O log(O / E) is asymptotically chi-squared.
