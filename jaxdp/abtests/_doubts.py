@@ -115,9 +115,9 @@ def warn_of_impossible_releases(
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
-    """Warns if three or more batches look like running totals.
+    """Warns if batches look like running totals; there must be at least three batches.
 
-    Batches look like running totals if all of them grow, and grow too regularly for disjoint batches.
+    Batches look like running totals if users and ones grow from batch to batch, too regularly for disjoint batches.
     """
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):

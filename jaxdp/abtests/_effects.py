@@ -7,7 +7,7 @@ anytime test, only the difference can be estimated.
 
 Source:
     Wilson (1927); Newcombe (1998), DOI 10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I, for the
-    difference; Donner & Zou (2012), "MOVER-R", for the ratio; Waudby-Smith, Arbour, Sinha, Kennedy &
+    difference; Donner & Zou (2012), the method MOVER-R, for the ratio; Waudby-Smith, Arbour, Sinha, Kennedy &
     Ramdas (2024), arXiv 2103.06476, for intervals that are valid at every look.
 """
 
@@ -97,7 +97,7 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
         lead: sum of the released S (see `AnytimeCentral`), an estimate of the number of pairs in which only the
             treatment's bit is 1, minus the number of pairs in which only the control's bit is 1.
         discordant: sum of the released D, an estimate of the number of pairs in which the bits differ.
-        noise_variance: variance of the noise in S.
+        noise_variance: variance of the noise in `lead`, the sum over all epochs.
         width: half width of the interval, in standard errors.
     """
     mean = lead / pairs

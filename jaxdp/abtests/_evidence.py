@@ -21,7 +21,8 @@ from scipy.special import logsumexp
 from jaxdp.abtests._fixed import Setting
 from jaxdp.abtests._rates import log_cosh, log_odds_ratio
 
-# Slopes are at most this fraction of the noise's epsilon, where the noise's moment generating function is infinite.
+# Slopes are at most this fraction of the epsilon of the noise in S, and their log cosh at most this fraction of the
+# epsilon of the noise in D: a noise's moment generating function is infinite from its epsilon on.
 SLOPE_SHARE = 0.85
 NUM_SLOPES = 25
 
@@ -83,7 +84,7 @@ class CentralEvidence(NamedTuple):
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
         discordant_epsilon: the privacy budget of each epoch's released D.
-        slopes: `[slopes]`; the first is the slope for the planned rates.
+        slopes: `[slopes]`; the first is the planned rates' slope, reduced for the noise (see `central_evidence`).
         log_weights: `[slopes]`, logs of the slopes' weights; the weights sum to 1.
         log_noise: `[slopes]`, log of the product of the two noises' moment generating functions. It is subtracted once
             for each epoch (the pairs between two looks).

@@ -115,11 +115,12 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int, release: Path | No
         kind: "fixed" or "anytime".
         arms: the reports, or with central trust the users' true bits.
         seed: seed of simulated noise.
-        release: file that stores a curator's releases; None for a simulation.
+        release: file that stores a curator's releases; None for local trust, infinite epsilon or a simulation.
 
     Raises:
         ValueError: if `plan.test` or the rule raises a ValueError; or if `release` is None for the fixed test with
             central trust and a finite epsilon.
+        OSError: if the file of releases cannot be written.
     """
     if release is not None:
         with name_options(path="--release", arms="--reports"):

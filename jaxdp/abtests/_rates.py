@@ -21,7 +21,7 @@ def log_odds_ratio(first: float, second: float) -> float:
 
 
 def relative_entropy(first: float, second: float) -> float:
-    """Returns the Kullback-Leibler divergence between Bernoulli distributions with these rates, in nats."""
+    """Returns the Kullback-Leibler divergence KL(Bernoulli(first) || Bernoulli(second)), in nats."""
     # For close rates the plain formula would lose all digits; `log1p` of the small differences is accurate.
     ones = first * math.log1p((first - second) / second)
     return ones + (1 - first) * math.log1p((second - first) / (1 - second))

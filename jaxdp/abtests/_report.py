@@ -28,7 +28,7 @@ def mean_bound(setting: Setting) -> float:
 
 
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
-    """Formats a plan with at most 100 characters per line.
+    """Formats a plan with at most 100 characters per line, unless planned numbers have many digits.
 
     `needs` contains the numbers of users needed with the planned trust model, with the other trust model, and by the
     non-private test. `schedule` is None if no curator adds noise.

@@ -13,7 +13,8 @@ from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative tolerance for sums in float32
-GRID = 2.0**-10  # largest step of a noise's grid relative to the sensitivity, and largest relative increase of noise
+# Largest step of a noise's grid relative to the sensitivity, and largest relative error of the value and of the noise.
+GRID = 2.0**-10
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 
 
@@ -22,11 +23,11 @@ class Measured:
     """The changes that neighbouring users cause at one site; a site is a call of a mechanism.
 
     Attributes:
-        site: names of the mechanism and of the function that calls it.
+        site: names of the mechanism and of the function that calls it; for later calls in a round also their number.
         norm: norm of the changes, named as in `tape.Entry`.
         declared: declared sensitivity; None if there is none.
-        measured: change that is the largest relative to the declared sensitivity.
-        releases: number of releases at the site in one run.
+        measured: change that is the largest relative to the declared sensitivity, or to 1 if there is none.
+        releases: mean number of releases at the site in a run, rounded to an integer.
         drawn: number of noise values of the site that were compared with their recorded distribution; 0 if none.
     """
 
@@ -86,7 +87,7 @@ class GreyBox:
 
 
 def wrong_use(release: Release) -> list[str]:
-    """Returns the faults in the noise of one release."""
+    """Returns a release's faults: data-dependent scales, values beyond bounds, output that is not value plus noise."""
     entry, faults = release.entry, []
     for name in SCALES:
         scale = getattr(entry, name)

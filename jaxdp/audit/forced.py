@@ -29,7 +29,7 @@ class Base(NamedTuple):
         path: "rounds", "blocks" or "counts".
         draw_user: (key) or (key, history=...) -> a user; see `draws_without_history`.
         rounds: number of rounds.
-        visits: the visits of all rounds, [rounds] each; None if the learner does not use visits.
+        visits: the visits of all rounds, [rounds] each, as the users' contexts; None if the audit has no visits.
     """
 
     learner: Learner

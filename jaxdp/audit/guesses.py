@@ -1,8 +1,8 @@
 """Computes lower bounds on epsilon: a fair coin chooses the input of each output, and a rule guesses the input.
 
 Under the claim, the number of correct guesses is stochastically at most binomial with success probability 1 / (1 +
-exp(-epsilon)), up to outputs of total probability about delta that are set aside. A lower confidence limit on this
-probability gives a lower bound on epsilon. Proof: `docs/proofs/guesses.md`.
+exp(-epsilon)), up to outputs of total probability at most delta that are set aside. A lower confidence limit on the
+success probability gives a lower bound on epsilon. Proof: `docs/proofs/guesses.md`.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the
@@ -31,7 +31,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         error: in (0, 1).
 
     Returns:
-        The bound; -inf if nothing is proved.
+        The bound, which may be negative; -inf if no correct guess is left after outputs are set aside.
 
     Raises:
         ValueError: if guesses > 0, and right or guesses is not an integer in its range.
@@ -81,7 +81,7 @@ def fast_guess_bound(
         error: probability with which the bound may exceed the true epsilon.
 
     Returns:
-        [...] float64; -inf if nothing is proved.
+        [...] float64, which may be negative; -inf where no correct guess is left after outputs are set aside.
     """
     successes = right - largest_set_aside(coins, sides=sides, delta=delta, error=error)
     remaining, z = successes + wrong, -float(ndtri(error if delta == 0 else (1 - ASIDE) * error))

@@ -1,4 +1,4 @@
-"""Plays a learner against adversarial users, with any engine of the simulator, and records the transcript."""
+"""Plays a learner against adversarial users, by rounds, blocks or counts, and records the transcript."""
 
 from collections.abc import Callable
 from functools import partial
@@ -80,7 +80,9 @@ def play(
         params: the learner's params.
         users: [rounds, ...], one user for each round.
         path: the engine: "rounds"; "blocks" or "counts" if the learner has them. If users do not react to the past,
-            blocks give the same plays and states as single rounds, and counts have the same distribution.
+            blocks give the same plays and states as single rounds. If users are also independent draws from one
+            distribution, counts give states with the same distribution. (With counts, users answer the plays of a step
+            in the order of the actions.)
         draw_user: (key, history) -> the next user, who replaces the user in `users`; None plays `users`.
         fixed: a round that takes its user from `users` even if `draw_user` is given; None if no round does.
         shown: history -> the part of this history that `answer` and `draw_user` see.
@@ -89,7 +91,9 @@ def play(
         The transcript, up to the round in which the learner stops.
 
     Raises:
-        ValueError: if the learner lacks the path, or `draw_user` draws users with other shapes or dtypes than `users`.
+        ValueError: if `users` have no round, or leading axes that differ; if the learner lacks the path, or lacks the
+            interface that counts and visible reports need; or if `draw_user` draws users with other shapes or dtypes
+            than `users`.
     """
     rounds = num_rounds(users)
     learner = with_short_blocks(learner, rounds)

@@ -60,7 +60,7 @@ def _sums_in_loops(jaxpr: Jaxpr, depth: int) -> bool:
 def jit_quickly(
     function: Callable[..., Any], *, runs_long: bool = False, without_ynn: bool = False, **options: Any
 ) -> Callable[..., Any]:
-    """Wraps a function by `jax.jit` with `options`; on a CPU, the function is compiled with `quick_options`."""
+    """Wraps a function of positional arguments by `jax.jit` with `options`; on a CPU, also with `quick_options`."""
 
     @functools.cache
     def program() -> Callable[..., Any]:  # created at the first call, because an import must not start JAX

@@ -1,7 +1,8 @@
 """Replays a transcript for neighbouring users, and records the values that get noise and any change of the view.
 
-The users of the original run are called the base; each neighbour replaces one of them. A tape records each neighbour's
-value, but the mechanism gets the base's value. So all releases are equal, unless data reach them in another way.
+The users of the original run are called the base; each neighbour replaces the user of one round, or a person in all of
+their rounds. A tape records each neighbour's value, but the mechanism gets the base's value. So all releases are equal,
+unless data reach them in another way.
 """
 
 from collections.abc import Callable, Iterator
@@ -61,12 +62,12 @@ class Release(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A difference between the base and a neighbour in one part of an adversary's view of a step.
+    """The entries of one part of an adversary's view of a step that differ between the base and some neighbour.
 
     Attributes:
         step: index of the step.
         what: the part: "the play", "the report", "the public state" or "the stop".
-        where: for each leaf of the part, which entries differ (bool).
+        where: for each leaf of the part, which entries differ for some neighbour (bool).
         base: for each leaf of the part, the base's value.
     """
 
@@ -82,8 +83,8 @@ class Run(NamedTuple):
     Attributes:
         releases: the releases in order.
         changed: the parts of the view that differ although every mechanism got the base's value.
-        views: for each step, an adversary's view under the base's users.
-        private: for each step, the private state before the step under the base's users.
+        views: for each replayed step, an adversary's view under the base's users.
+        private: for each replayed step, the private state before the step under the base's users.
     """
 
     releases: list[Release]
@@ -93,7 +94,7 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step for all steps with the same slots, differing public leaves and outcomes of first branches."""
+    """A compiled step, for all steps with the same key in `Programs`."""
 
     # (transcript, start, keys, streams, private, public) -> results of `play_one` (in `_player`) for the base and all
     # neighbours; or `Undecided`
@@ -104,7 +105,7 @@ class Program(NamedTuple):
     name: object  # the step is traced under this name
 
 
-# Compiled steps. A key has the leaves of the public state that differ among neighbours, the block and its slots, and
+# Compiled steps. A key states which leaves of the public state differ among neighbours, the block and its slots, and
 # the outcomes of the step's first branches. A value is None if the step cannot be compiled.
 Programs = dict[Any, Program | None]
 
@@ -126,19 +127,19 @@ def replay(
 ) -> Run:
     """Plays a transcript again, step by step, for the base and for all neighbours.
 
-    Public states that the adversary sees are taken from the transcript, and on the path "rounds" also plays that the
-    adversary sees. By default every mechanism gets the base's value. To save time, with blocks and counts the replay
-    ends after the first step in which the view differs.
+    Public states that the adversary sees are taken from the transcript. On the path "rounds", plays are also taken from
+    the transcript if the adversary sees every play. By default every mechanism gets the base's value. To save time,
+    with blocks and counts the replay ends after the first step in which the view differs.
 
     Args:
         scene: the learner and the transcript.
         steps: all steps of the transcript.
         key: the key with which the transcript was played.
         streams: users, [neighbours + 1, rounds, ...]; the base is first.
-        where: [neighbours + 1] integers, the round in which a neighbour has another user; -1 for the base.
+        where: [neighbours + 1] integers, a round in which a neighbour has another user; -1 for the base.
         use: value -> the value that the mechanism gets instead.
-        programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
-            without compilation.
+        programs: compiled steps, shared by replays that differ only in the transcript, the key and the users (of the
+            same shapes); None runs every step without compilation.
 
     Returns:
         The releases, changes, views and private states.
@@ -171,7 +172,8 @@ def replay(
         run.views.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
-            # In the joint model the view must be the same for all users except the replaced one.
+            # In the joint model the play of the replaced user may differ. So neighbours that replace a user of this
+            # step are left out (in a block, the plays of its other users are then not compared, either).
             others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
@@ -234,7 +236,8 @@ def _step(
     if result is None:
         records: list[tuple[str, Any, tape.Entry]] = []
         play_one = _player(scene, step, keys, use, records)
-        # The public state is not batched: only the chosen side of a branch on it runs, and its releases are recorded.
+        # Public states that all neighbours share are not batched: only the chosen side of a branch on them runs, and
+        # its releases are recorded.
         try:
             # Under a separate name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
@@ -342,7 +345,7 @@ def _player(
     records: list[tuple[str, Any, tape.Entry]],
     planned: Slots | None = None,
 ) -> Callable[..., Any]:
-    """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`."""
+    """Returns a function of (users, private, public) that plays a step for one neighbour and fills `records`."""
 
     # Callers do not use the fourth output, the values that get noise. It makes JAX raise an error if a release lies in
     # a branch or a loop: there the value is a tracer, which must not leave the branch.

@@ -45,7 +45,7 @@ class Score(NamedTuple):
     """A number for each output; events are "score above a threshold" and "score not above a threshold".
 
     Attributes:
-        function: (weights, Outputs) -> [n] float, both with NumPy arrays.
+        function: (weights, Outputs) -> [n] numbers; all arrays are NumPy arrays.
         weights: pytree of arrays.
         name: name of the number in descriptions of events.
     """
@@ -92,9 +92,9 @@ def draw(
 ) -> Outputs:
     """Draws independent outputs of a release as NumPy arrays.
 
-    The keys of `chunk` outputs, a power of two, are split from one key. Each call of the program draws `lanes` outputs,
-    a divisor of `chunk`; None means `chunk`. The outputs do not depend on `lanes`, except that last bits may differ if
-    `lanes` is below FEWEST_LANES.
+    The keys of each `chunk` outputs are split from one key; `chunk` is a power of two. Each call of the program draws
+    `lanes` outputs; `lanes` divides `chunk`, and None means `chunk`. The outputs do not depend on `lanes`, except that
+    last bits may differ if `lanes` is below FEWEST_LANES.
     """
     parts = list(_parts(key, release, params, data, trials=trials, chunk=chunk, lanes=lanes))
     return Outputs(*(np.concatenate(x) for x in zip(*parts, strict=True)))

@@ -29,7 +29,8 @@ def is_seen(claim: Guarantee, what: str) -> bool:
     """Returns whether an adversary sees a part of the transcript: "action", "report" or "public".
 
     The adversary sees the parts that `adversary_view` names. In the joint model the adversary always sees actions, too:
-    each user sees their own, and all users except the one who differs may belong to the adversary.
+    each user sees their own, and all users except the one who differs may belong to the adversary. In the local model
+    the adversary always sees reports, too, which callers must add.
     """
     return what in claim.adversary_view or (claim.trust_model == "joint" and what == "action")
 

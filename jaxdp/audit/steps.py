@@ -34,7 +34,8 @@ class Scene(NamedTuple):
         params: the learner's params, as arrays.
         guarantee: the learner's claim.
         path: "rounds", "blocks" or "counts".
-        transcript: the original run. The replay takes plays and public states from it if the adversary sees them.
+        transcript: the original run. The replay takes public states and the plays of single rounds from it if the
+            adversary sees all of them.
     """
 
     learner: Learner
@@ -78,7 +79,7 @@ class StepResult(NamedTuple):
     """The result of a step.
 
     Attributes:
-        report: the report to the curator.
+        report: the report to the curator; of a block, rows [block length, ...], one for each slot.
         state: the learner's state after the step.
         used: number of rounds that a block used; None on other paths.
     """
@@ -178,7 +179,7 @@ def react(
         keys: keys of all rounds.
         users: users of all rounds.
         state: the learner's state.
-        plan: the output of `choose`.
+        plan: the play: an action, or a plan of actions or of counts, as `choose` returns it.
         slots: the slots of a block, as `slots_of` returns them; () on other paths.
         open_tape: (stage, round) -> a context manager around calls of the learner's functions.
     """
@@ -227,7 +228,7 @@ def _contexts(users: UserData, rounds: Any) -> Any:
 
 
 def history_of(scene: Scene, start: Any, round_: Any) -> History:
-    """Returns the past that users of a round may react to, in the step that started at `start`.
+    """Returns the past that the user of a round may react to, in the step that started at `start`.
 
     The past includes the actions of the user who differs, even in the joint model, where the adversary does not see
     them. Later users are drawn once, and are the same in all replays: they do not react to the change. The test is

@@ -56,10 +56,10 @@ class Target:
         distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
         grey_box: key -> the result of a grey-box audit of all paths; None if there is no grey-box audit.
         notes: the parts that are not attacked, with reasons.
-        spaces: for each path, () -> inputs to search, in addition to the inputs of `attacks`.
+        spaces: for each path that is searched, () -> inputs to search, in addition to the inputs of `attacks`.
         points: other values and sizes to attack.
-        reached: the lower bound that attacks reach on correct code, at the registered values, divided by the claimed
-            number; None if unknown.
+        reached: the lower bound that attacks reach on correct code, at the registered values and with 10^6 trials,
+            divided by the claimed number; None if unknown.
         second: the same algorithm at a second point, at which other caps, budgets and phases take effect; None if there
             is no second point.
         point: if this target is another target's `second`, the difference from the registered values, such as

@@ -129,7 +129,7 @@ def _find_random(
 def played_plan(
     scene: Scene, step: Step, keys: Any, users: UserData, public: Any
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
-    """Returns the play or the plan of a step that was played with these keys, and a block's slots."""
+    """Returns a round's recorded play, or the plan with these keys and public state; and a block's slots."""
     if scene.path == "rounds":
         return at(scene.transcript.actions, step.start), ()
     plan = choose(scene, step, keys, users, public, no_tape)

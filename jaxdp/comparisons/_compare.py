@@ -24,7 +24,7 @@ METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is
 SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
 TILE = 256  # largest number of lanes in a tile on a CPU
 SMALLEST_TILE = 16  # a tile is a multiple of this number of lanes
-Contestant = Any  # a learner or an estimator, a factory, or a pair (learner, estimator or factory; dict of values)
+Contestant = Any  # a learner or an estimator, a factory, or a pair (learner or factory; dict of values)
 
 
 def compare(
@@ -55,12 +55,13 @@ def compare(
         learners: a dict with a learner, or with `problem` an estimator, for each display name. Instead of a learner you
             can pass its factory, which is called with the number of arms or experts, the dimension and the horizon if
             it requires them. You can also pass a pair of a learner or factory and a dict. The dict contains further
-            arguments of the factory and parameter values, as in `(jaxdp.bandits.ucb, {"report": "gaussian"})`.
-        world: the environment of the learners.
-        problem: the problem of the estimators, instead of a world.
+            arguments of the factory and parameter values, as in `(jaxdp.bandits.ucb, {"report": "gaussian"})`. For an
+            estimator, a pair has a factory and a dict of all its required arguments, without parameter values.
+        world: the environment of the learners; None for estimators.
+        problem: the problem of the estimators; None for learners.
         epsilon: one privacy budget, or several. A learner without the parameter epsilon plays the same at each budget.
-        horizon: number of rounds. If several horizons are given, each has separate runs, and a learner that depends on
-            the horizon must be given as a factory.
+        horizon: number of rounds; None for a problem. If a list of horizons is given, each has separate runs, and a
+            learner that depends on the horizon must be given as a factory.
         num_seeds: number of repetitions, >= 5.
         key: root PRNG key.
         metric: the output to compare, such as "pseudo_regret" or "l2_error". For a world, None chooses the first of
@@ -68,12 +69,13 @@ def compare(
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         values: further parameter values, such as delta, for each learner, estimator, world or problem that accepts
             them.
-        checkpoints: as in `simulator`, for a single horizon; tables compare the values after the last round.
+        checkpoints: as in `simulator`, for a single horizon; tables compare the values after the last round. None for
+            a problem or a list of horizons.
         engine: as in `simulator`, for all learners. With "counts", learners without counts are simulated as with
-            "auto".
+            "auto". Unused for a problem.
         unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners are
             wrapped by `jaxdp.per_person` (as in `simulator`), the world must have `visits`, and factories receive as
-            horizon the number of rounds that learners use. None leaves learners unchanged.
+            horizon the number of rounds that learners use. None leaves learners unchanged; a problem requires None.
         reports: with the unit "person", the number of visits of each person that a learner uses.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.
 
@@ -81,9 +83,9 @@ def compare(
         The comparison.
 
     Raises:
-        ValueError: if an argument is out of its range; if a factory needs an argument that neither the world nor the
-            horizon determines; if no learner, estimator, world or problem accepts a name in `values`; or if the metric
-            does not exist.
+        ValueError: if an argument is out of its range; if both or neither of world and problem are given; if a world
+            comes without a horizon; if a factory needs an argument that neither the world nor the horizon determines;
+            if no learner, estimator, world or problem accepts a name in `values`; or if the metric does not exist.
 
     Examples:
         >>> import jax, jaxdp
@@ -233,7 +235,7 @@ def split_contestant(name: str, contestant: Contestant) -> tuple[Any, dict[str, 
 
 
 def sizes_of(world: Environment, horizon: int) -> dict[str, int]:
-    """Returns the horizon and, from the world's interface, the number of actions and the dimension, keyed by name."""
+    """Returns the horizon and, from the world's interface, the number of arms and the dimension, keyed by name."""
     sizes, space = {"horizon": horizon}, world.interface
     if space is not None:
         for part in jax.tree.leaves((space.action, space.context), is_leaf=is_space):  # a space may be a pair of spaces
@@ -328,7 +330,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Returns the scheduling options; on a CPU with the tile size that leaves few lanes of the last tile unused."""
+    """Returns the options, on a CPU with a tile size that leaves few lanes unused, unless a size is given or stored."""
     if "tile_size" in scheduling or keeps_tile(scheduling) or jax.default_backend() != "cpu":
         return dict(scheduling)
     fewest_lanes = -(-lanes // -(-lanes // TILE))
@@ -342,10 +344,7 @@ def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:
 def _metric(
     outputs: Mapping[str, jax.ShapeDtypeStruct], dims: Mapping[str, tuple[str, ...]], metric: str | None
 ) -> str:
-    """Returns the name of the output to compare; None selects one from `METRICS`.
-
-    Such an output has one number at each checkpoint.
-    """
+    """Returns the name of the output to compare, a single number for each run or checkpoint; None selects a regret."""
     dims_of_scalars = {"round", "estimator"}
     scalars = tuple(name for name in outputs if {*dims.get(name, ())} <= dims_of_scalars)
     if metric is None:

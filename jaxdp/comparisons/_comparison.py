@@ -30,7 +30,7 @@ MOST_CURVES = 7  # in one panel
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A comparison of learners or estimators on one problem, at one or several budgets.
+    """A comparison of learners in one world, or of estimators on one problem, at one or several budgets.
 
     Attributes:
         dataset: every output of every seed, as `sweep` returns it; the contestants are the labels of its dimension
@@ -78,6 +78,8 @@ class Comparison:
 
     def table(self, format: str = "text") -> str:
         """Returns a table of means with 95% confidence intervals: a row for each contestant, a column for each budget.
+
+        If the comparison has units or horizons, there is a column for each combination of unit, horizon and budget.
 
         Args:
             format: "text", "markdown", "latex" (needs the LaTeX package booktabs) or "csv" (one row for each mean, with
@@ -135,10 +137,11 @@ class Comparison:
         return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
 
     def plot(self, **options: Any) -> Axes:
-        """Draws the metric against epsilon or, if there is only one budget, against rounds or horizons.
+        """Draws the metric against epsilon or, if there is only one budget, against rounds or horizons (if any).
 
-        If there are more than seven contestants, the six contestants with the best means at the middle budget are
-        coloured and all others are grey. The option `highlight` chooses other contestants to colour.
+        With several budgets and a list of horizons, the figure shows the last horizon. If there are more than seven
+        curves, the six curves with the best means at the middle budget are coloured and all others are grey. The option
+        `highlight` chooses other curves to colour. (A contestant has one curve for each unit.)
 
         Args:
             **options: further arguments of `plotting.curves`.

@@ -76,20 +76,22 @@ def write_report(
     All names in the page are escaped.
 
     Args:
-        dataset: the results of `compare` at one horizon, or of a sweep with the axis "epsilon". The sweep may also have
-            the axis "unit", and one of the axes "learner" and "estimator".
-        metric: the output to compare. None chooses the first of pseudo_regret, regret and dynamic_regret that the
-            dataset has, or else the first output that has only the dimensions listed under Raises.
-        epsilon: one of the dataset's budgets. The figure marks it, and the table of guesses has only this budget. With
-            None, the figure marks no budget and the table has all budgets.
+        dataset: the results of `compare` without a list of horizons, or of a sweep with the axis "epsilon". The sweep
+            may also have the axis "unit", and one of the axes "learner" and "estimator".
+        metric: the output to compare; the page treats small values as good. None chooses the first of pseudo_regret,
+            regret and dynamic_regret that the dataset has, or else the first output that has only the dimensions listed
+            under Raises.
+        epsilon: one of the dataset's budgets. The figure marks it if it is finite, and the table of guesses has only
+            this budget. With None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to the claims of the learner or estimator of the
             same name that have the row's privacy unit. If the dataset has units, a name may include the unit, such as
             "ucb per person".
         command: the command that wrote the page; "" leaves it out.
 
     Raises:
-        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon, or if every output, or
-            the metric, has a dimension that is not among learner or estimator, unit, epsilon, seed and round.
+        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon; if every output, or the
+            metric, has a dimension that is not among learner or estimator, unit, epsilon, seed and round; if
+            `Comparison.not_worse` raises; or if the dataset was not returned by `compare` or `sweep`.
     """
     comparison = _comparison(dataset, metric)
     budgets = dataset["epsilon"].values.tolist()
@@ -213,7 +215,14 @@ def plain_svg(text: bytes) -> str:
 
 
 class ClaimRow(NamedTuple):
-    """A claim at a grid point of a sweep: the learner's or estimator's name, and the axis's unit, empty without it."""
+    """A claim at a grid point of a sweep.
+
+    Attributes:
+        learner: name of the learner or estimator.
+        unit: label on the axis "unit"; empty if the sweep has no such axis.
+        epsilon: the grid point's budget; infinity if the sweep has no parameter epsilon.
+        claim: the claim.
+    """
 
     learner: str
     unit: str

@@ -42,7 +42,7 @@ class Cell(NamedTuple):
         return (self.high - self.low) / 2
 
     def text(self, sign: str = "+-") -> str:
-        """Formats the mean and the half width, which gets two significant digits; "-" if the mean is NaN."""
+        """Formats the mean, and the half width with at least two significant digits; "-" if the mean is NaN."""
         half = self.half_width
         if not math.isfinite(self.mean):
             return "-" if math.isnan(self.mean) else "∞" if self.mean > 0 else "-∞"
