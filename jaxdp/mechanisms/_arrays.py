@@ -17,7 +17,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
 
     If dtype is None, a floating dtype is kept, and any other dtype is replaced by the default float. Only a Python or
     NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading its value would wait for the
-    device.
+    device. If dtype is float64, subnormal float64 values become NaN.
 
     Raises:
         ValueError: if value is not a scalar, or is a number that is not > 0.
@@ -38,7 +38,7 @@ def wide_scalars(**values: Scalar) -> list[jax.Array]:
 
 
 def widen(scalar: jax.Array) -> jax.Array:
-    """Converts a scalar to float64 in 64-bit mode. Subnormal numbers become NaN, because programs flush them to 0."""
+    """Converts a scalar to float64 in 64-bit mode. Subnormal float64 values become NaN, as programs flush them to 0."""
     scalar = wide(scalar)
     bits = jax.lax.bitcast_convert_type(scalar, jnp.int64) & jnp.iinfo(jnp.int64).max
     return jnp.where((bits > 0) & (bits < 2**52), jnp.nan, scalar)

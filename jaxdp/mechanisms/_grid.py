@@ -4,7 +4,7 @@ All functions compute in 64 bits, even in 32-bit mode, because float32 cannot re
 rounded to the nearest multiple of the step, and real noise is rounded down to a multiple. Their sum equals the sum of
 the rounded value and the real noise, rounded down. So the release is post-processing of a mechanism that adds real
 noise to rounded values. Rounding enlarges the change of a value by at most one step. The value and the noise are exact
-integer numbers of steps; their sum is rounded at most once.
+integer numbers of steps; only their sum is rounded to a float.
 """
 
 import math
@@ -24,7 +24,7 @@ LARGEST_SCALE = 2.0**47  # in steps, so that noise is an integer below 2^53
 FINEST, COARSEST = 2.0**-16, 2.0**-10  # step / sensitivity for Laplace noise; the coarsest is for a single number
 FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse: delta grows with this number
 NORMAL_STEP = 2.0**-24  # largest step / stddev for normal noise
-K_NORM_STEP = 2.0**-14  # step relative to the noise scale or the sensitivity per coordinate, whichever is smaller
+K_NORM_STEP = 2.0**-14  # largest step relative to the noise scale and to the sensitivity per coordinate
 UNKNOWN = 2.0**-7  # sensitivity / stddev that is assumed if no sensitivity is declared
 
 
@@ -53,11 +53,11 @@ def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
         values: [...] float or integer array, or a `jaxdp.numerics.fixed_point.Sum`.
 
     Returns:
-        Floats and sums unchanged; narrower integers converted to the default dtype.
+        Floats (float32 for NumPy's float64 without 64-bit mode) and sums unchanged; integers in the default dtype.
 
     Raises:
-        ValueError: if values are neither numbers nor a sum, or have an integer type wider than the default, such as
-            NumPy's int64 without 64-bit mode.
+        ValueError: if values are neither floats nor integers nor a sum; or if the default dtype cannot represent their
+            integer dtype (such as NumPy's int64 without 64-bit mode) or a Python integer.
     """
     if isinstance(values, fixed_point.Sum):
         return values
@@ -109,7 +109,7 @@ def wide(values: Exact) -> jax.Array:
 
 
 def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, jax.Array]:
-    """Splits values into two exact float64 parts, because a sum beyond 2^33 has more digits than one float64.
+    """Splits values into two float64 parts, because a sum beyond 2^33 has more digits than one float64.
 
     Args:
         values: [...] the values.
@@ -117,8 +117,8 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 
     Returns:
         (base, remainder) with base + remainder = values. For sums, base is a multiple of `multiple`, and remainder is
-        in [0, multiple). For other values, base is 0. A sum beyond 2^53 is clipped before it is split, so clipping
-        enlarges no difference.
+        in [0, multiple), exact if multiple <= 2^33. For other values, base is 0. Sums and integers beyond 2^53 are
+        clipped before they are split, so clipping enlarges no difference.
     """
     if not isinstance(values, fixed_point.Sum):
         exact = wide(values)
@@ -135,7 +135,8 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
     """Returns the grid for Laplace noise on values of the given L1 sensitivity; sensitivity and epsilon: [] float64.
 
-    The scale has at most `FEW` steps, unless values would be rounded by more than 2^-10 of the sensitivity.
+    The scale has at most `FEW` steps, unless integers would be rounded, or other values together by more than 2^-10 of
+    the sensitivity.
     """
     entries = max(math.prod(shape_of(exact)), 1)
     finest = power_below(sensitivity) * FINEST
@@ -193,10 +194,10 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
-    """Returns each noisy value minus the largest noisy value among the entries with `among` True.
+    """Returns each noisy value minus the largest noisy value on the last axis among entries with `among` True.
 
-    Results are differences of integers, rounded once: <= 0 where `among` is True, and meaningless elsewhere. None means
-    that `among` is True for all entries.
+    Results are differences of integers, rounded to floats: <= 0 where `among` is True, and meaningless elsewhere. If
+    the scale is NaN, all results are NaN. None means that `among` is True for all entries.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

@@ -1,12 +1,12 @@
 """Real noise rounded to integers, in float64, computed from pairs of 32-bit words. Call all functions in 64-bit mode.
 
-The rounding of a float64 logarithm moves the boundary between noise k and noise k + 1 by less than (scale + k) * 2^-52.
-So Laplace noise of a scale up to 2^18 is computed from one logarithm. At a larger scale the integer has two digits,
-high * base + low (`two_digits`), and each digit is drawn from a separate pair. Normal noise of standard deviation 2^24
-is 2^10 times a rounded variate of standard deviation about 2^14, plus a rounded variate of standard deviation 2^11.
-`docs/proofs/numerical_delta.md` bounds the delta that this arithmetic adds: less than 1e-9 for each number with Laplace
-noise, up to epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that
-float64 cannot represent are rounded once, which is post-processing.
+The rounding of a float64 logarithm and of its product with the scale moves the boundary between noise k and noise k + 1
+by at most scale * 2^-53 + k * 2^-51.4. So Laplace noise of a scale up to 2^18 is computed from one logarithm. At a
+larger scale the integer has two digits, high * base + low (`two_digits`), and each digit is drawn from a separate pair.
+Normal noise of standard deviation 2^24 is 2^10 times a rounded variate of standard deviation about 2^14, plus a rounded
+variate of standard deviation 2^11. `docs/proofs/numerical_delta.md` bounds the delta that this arithmetic adds: less
+than 2e-8 for each number with Laplace noise, up to epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations
+is drawn. Sums of integers that float64 cannot represent are rounded once, which is post-processing.
 """
 
 import math
@@ -26,7 +26,7 @@ ONE_DIGIT = 2.0**18  # largest scale of Laplace noise that is computed from one 
 FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 * FIRST_SCALE
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer
-# log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev points; error 2^-53
+# log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev points; log(1 + x) has error 2^-53
 LOG_TERMS = (
     1.0,
     -0.49999999999998423,
@@ -48,7 +48,7 @@ LOG_TERMS = (
     -0.06698124444485988,
     0.030733275393315003,
 )
-# sin(pi x / 2) / x and cos(pi x / 2) in x^2, for x from -1/2 to 1/2; error 2^-54
+# sin(pi x / 2) / x and cos(pi x / 2) in x^2, for x from -1/2 to 1/2; error below 2^-53
 SINE_TERMS = (
     1.5707963267948966,
     -0.6459640975062443,
@@ -105,7 +105,8 @@ def geometric_of(
 def _one_sided(function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any) -> jax.Array:
     """Draws [size] geometric numbers, floor(scale * exponential variate), and applies the elementwise `function`.
 
-    Its arguments are (pairs of random words, geometric number, scale, *other operands); `scale` is operands[0].
+    The function's arguments are (pairs of random words, geometric number, scale, *other operands); `scale` is
+    operands[0].
     """
 
     def with_one_digit() -> jax.Array:
@@ -136,8 +137,8 @@ def normal_of(
     The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. On CPU the batch axis of
     `jax.vmap` is the fast axis (see `lanes_last`): always if `lanes_fast`, otherwise for up to MAX_UNROLLED numbers.
     """
-    # The sum of two parts: a multiple of `coarse`, a power of two near sqrt(stddev) / 4, and a part of standard
-    # deviation 2 * coarse.
+    # The noise is the sum of a multiple of `coarse` and a part of standard deviation 2 * coarse; `coarse` is a power of
+    # two near sqrt(stddev) / 4.
     coarse = power_below(jnp.sqrt(operands[0])) / 4
     times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
 
@@ -257,7 +258,7 @@ def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _uniform(pairs: jax.Array) -> jax.Array:
-    """Returns uniform variates in (0, 1) with 63 random bits."""
+    """Returns uniform variates in (0, 1), computed from 63 random bits and rounded to a float64 in (0, 1]."""
     upper, lower = _halves(pairs)
     return upper * 2.0**-32 + lower * 2.0**-64
 
@@ -282,7 +283,7 @@ def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns uniform variates in (-1/2, 1/2) with 62 random bits, and words with the two bits that they leave out."""
+    """Returns rounded uniform variates in [-1/2, 1/2] from 62 random bits, and words with the two other bits."""
     first, second = words_of_pairs(pairs)
     lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
     return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second

@@ -115,7 +115,8 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
             `shuffle_epsilon_bound` if this is smaller and local_epsilon is in the bound's range.
 
     Returns:
-        epsilon in [0, local_epsilon], rounded up by about 1e-10.
+        epsilon in [0, local_epsilon], rounded up by about 1e-10; local_epsilon if it exceeds 500 or, for at most 10,000
+        users, if delta is at most 1e-35.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -190,20 +191,20 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
 def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> float:
     """Returns an epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
 
-    The bound holds for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
-    binary randomized response the exact `shuffle_epsilon` is several times smaller.
+    The bound holds for every local_epsilon-DP local randomizer that all users share. For binary randomized response the
+    exact `shuffle_epsilon` is several times smaller.
 
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, in (0, log(batch / (16 log(2 / delta)))].
-        batch: number of users shuffled together, >= 1.
+        batch: number of users shuffled together, > 16 log(2 / delta).
 
     Returns:
         epsilon > 0, rounded up by a relative 1e-12. If it exceeds local_epsilon, local_epsilon is a smaller valid
         epsilon.
 
     Raises:
-        ValueError: if local_epsilon is above its limit, or an argument is outside its range or NaN.
+        ValueError: if an argument is outside its range or NaN.
 
     Privacy:
         - Computes a guarantee, releases nothing.

@@ -67,9 +67,9 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     `measure` takes the distribution of the number of ones among the other users' reports. The batch has batch - 1 other
     users; `measure` is also called for fewer users, and must not increase if a user joins.
     """
-    # `measure` takes the distribution of the others' count of reports. It never increases if another user joins, as the
-    # user's report can be added to the count afterwards. So its value for `least` zeros and num_others - `most` ones
-    # bounds its values for all numbers of zeros in [least, most]. The range with the largest bound is halved.
+    # A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
+    # the value for `least` zeros and num_others - `most` ones bounds the values for all numbers of zeros in [least,
+    # most]. The range with the largest bound is halved.
     num_others = batch - 1
 
     def bound_range(least: int, most: int) -> tuple[float, int, int]:
@@ -92,8 +92,9 @@ def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray]
     is a set of values of this number. The function's argument is the distribution of the number of ones among the
     reports of all other users.
     """
-    # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
-    # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
+    # A bit is kept with probability p and flipped with q. With w_j = P(j ones among the others' reports), P and P' are
+    # q w_j + p w_{j-1} and p w_j + q w_{j-1} at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q)
+    # w_j where this is positive.
     keep, _ = odds(local_epsilon)
     # q = p e^-local_epsilon avoids cancelling differences
     gain = -keep * math.expm1(epsilon - local_epsilon)

@@ -42,13 +42,14 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         l1_sensitivity: [] float > 0, may be traced: the L1 sensitivity of the vector of all `values`.
 
     Returns:
-        [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
-        noise is added.
+        [...] the noisy values, in the dtype of `values`; for integers and sums, in JAX's default float type, rounded
+        after the noise is added.
 
     Raises:
-        ValueError: if values are neither floats nor integers; if epsilon or l1_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0; or if epsilon is a Python or NumPy number so small that the noise
-            would overflow integers (below about 1e-11 times the number of values).
+        ValueError: if values are neither floats nor integers nor a sum, or have an integer dtype that the default dtype
+            cannot represent; if epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy number that is not >
+            0; or if epsilon is a Python or NumPy number below about 1e-11 times the number of values, because the noise
+            would overflow integers.
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
@@ -63,10 +64,12 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
           one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
           2^-15 of sensitivity / epsilon, clipped to the range from 2^-17 to 2^-10 of the sensitivity (for integers, the
           upper limit is 1). For several values that are not integers this upper limit is divided by their number,
-          rounded up to a power of two. If the upper limit is below the lower limit, the upper limit applies.
-        - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
-          epsilon up to 10. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive and finite,
-          or a scale beyond 2^47 steps, gives NaN.
+          rounded up to a power of two; for a `Sum` it is at least the smaller of 2^-20 and the lower limit. If the
+          upper limit is below the lower limit, the upper limit applies.
+        - Noise is computed from float64 logarithms of 64-bit words. For epsilon up to 10, this adds a delta below 2e-8
+          for each value; the delta is below 1e-9 for up to 64 values, and for integers if the sensitivity is below
+          2^17. No noise beyond 44.4 scales is drawn. An infinite sensitivity, a traced sensitivity that is not
+          positive, or a scale beyond 2^47 steps gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Math:
@@ -193,18 +196,18 @@ def gaussian(
         key: a PRNG key.
         values: as for `laplace`.
         noise_stddev: [] float >= 0, may be traced, from `analytic_gaussian` or `zcdp_gaussian`; if you cast
-            it, use `round_up`. Zero adds no noise. A traced NaN, infinity or negative number gives NaN.
+            it, use `round_up`. Zero adds no noise. Infinity gives NaN, as does a traced NaN or negative number.
         l2_sensitivity: [] float > 0, may be traced: the sensitivity for which noise_stddev was calibrated. Rounding
             enlarges the sensitivity, and the noise is enlarged by the same factor. Auditors compare changes of the
-            values with l2_sensitivity.
+            values with l2_sensitivity. None assumes a sensitivity of noise_stddev / 128.
 
     Returns:
-        [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
-        noise is added.
+        [...] the noisy values, in the dtype of `values`; for integers and sums, in JAX's default float type, rounded
+        after the noise is added.
 
     Raises:
-        ValueError: if values are neither floats nor integers; or if noise_stddev or l2_sensitivity is not a scalar, or
-            is a Python or NumPy number that is not >= 0 (noise_stddev) or not > 0 (l2_sensitivity).
+        ValueError: if values are not as for `laplace`; or if noise_stddev or l2_sensitivity is not a scalar, or is a
+            Python or NumPy number that is not >= 0 (noise_stddev) or not > 0 (l2_sensitivity).
 
     Privacy:
         - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:
@@ -219,8 +222,7 @@ def gaussian(
 
     Deviations:
         Values and noise are integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev.
-        The noise is calibrated for the change of the rounded values; without l2_sensitivity, a sensitivity of
-        noise_stddev / 128 is assumed. No noise beyond 9.5 standard deviations is drawn.
+        The noise is calibrated for the change of the rounded values. No noise beyond 9.5 standard deviations is drawn.
 
     Math:
         The mechanism adds independent noise $Z_i \sim N(0, \sigma^2)$ to the values. With $\Delta$ the $L_2$
@@ -282,12 +284,12 @@ def k_norm(
             [size]. The noise lies in the span, and d is the rank. None means all of R^d.
 
     Returns:
-        [...] the noisy value, in the dtype of `value`; for integers, in JAX's default float type, rounded after the
-        noise is added. With a basis it is the noisy projection onto the span.
+        [...] the noisy value, in the dtype of `value`; for integers and sums, in JAX's default float type, rounded
+        after the noise is added. With a basis it is the noisy projection onto the span.
 
     Raises:
-        ValueError: as for `laplace`; and if value is empty, or basis is not a matrix with one row for each entry of a
-            vector.
+        ValueError: if value is not as for `laplace` or is empty; if epsilon or sensitivity is not a scalar, or is a
+            Python or NumPy number that is not > 0; or if basis is not a matrix with one row for each entry of a vector.
 
     Privacy:
         - epsilon-DP in the central model for one release of `value`, for the unit and adjacency of the sensitivity.
@@ -300,11 +302,12 @@ def k_norm(
         uses the same noise.
 
     Deviations:
-        Value and noise are integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale.
+        Value and noise are integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale (for
+        epsilon up to 2^16).
         Arithmetic adds a delta below 1e-9 * d^(3/2), for epsilon from 0.01 to 10. With a basis, the mechanism rounds
         the coordinates of `value` in the basis, adds noise to them as to a vector of d entries, and multiplies by the
         basis. The noise is calibrated for a sensitivity larger by a factor of 1 + 2^-11, which covers rounding of the
-        coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are clipped.
+        coordinates and of the basis. Entries beyond about 2^36 / sqrt(size) sensitivities are clipped.
 
     Math:
         The mechanism adds noise $Z$ to a vector in $\mathbb{R}^d$, with a density proportional to

@@ -18,16 +18,16 @@ from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
-FEW = 6  # if there are at most this number of values, each value gets a tick, except on an axis of rounds
+FEW = 6  # maximum number of values with a tick each, on an axis without a break; several rounds have other ticks
 APART = 4.0  # on a logarithmic axis, the ratio of the positions of the two values next to an axis break
-FAR = 1000.0  # an epsilon that is at least this number of times smaller than the next one is behind an axis break
-SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
-MARGINS = 0.05  # Matplotlib's margins beside the marks
+FAR = 1000.0  # the smallest of three or more finite epsilons is behind an axis break if the next is >= FAR times larger
+SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of outer marks has ticks between powers of ten
+MARGINS = 0.05  # Matplotlib's margin on each side of the marks, relative to the distance between the outer marks
 SLASH = ((-0.5, -1.0), (0.5, 1.0))  # a marker; two of them show an axis break
 
 FAINT = 0.25  # opacity of bands
 
-_CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
+_CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale that the user or a plot requires
 _APART: WeakKeyDictionary[Axes, dict[float, float]] = WeakKeyDictionary()  # position of each value behind an axis break
 # For each logarithmic axis, the bands with lower ends <= 0, with their positions, lower ends and upper ends.
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()
@@ -65,12 +65,12 @@ def axis_positions(name: str, values: Sequence[Any], scale: str | None, texts: S
     Args:
         name: name of the dimension.
         values: values of the dimension.
-        scale: "linear" or "log". None chooses "log" if all values are positive and the name is "epsilon" or there is
-            only one value; otherwise `suggested_scale` decides. Ignored if values are not numbers.
+        scale: "linear" or "log". For positive values, None chooses "log" if the name is "epsilon" or there is only one
+            value; otherwise `suggested_scale` decides. Ignored if values are not numbers.
         texts: tick texts of values that are not numbers.
 
     Raises:
-        ValueError: if a value is NaN or minus infinity, or is not positive on a logarithmic axis.
+        ValueError: if scale is unknown, a value is NaN or minus infinity, or scale is "log" and a value is <= 0.
     """
     if scale is not None:
         check_choice("xscale", scale, SCALES)
@@ -123,8 +123,8 @@ def prepare_x(ax: Axes, positions: AxisPositions) -> AxisPositions:
         The positions. A value that is already behind a break of this axis keeps its position.
 
     Raises:
-        ValueError: if the position of another value would be to the right of infinity, or to the left of the value
-            behind the left axis break.
+        ValueError: if the position of another value is not to the left of infinity's position, or not to the right of
+            the position of the value behind the left axis break.
     """
     drawn = [position for curve in curves_on(ax) for position in curve.at]
     _APART[ax] = earlier = positions_apart(ax)
@@ -185,7 +185,8 @@ def _set_apart(ax: Axes, positions: AxisPositions, drawn: Sequence[float]) -> Ax
 
     A value that is already behind a break of `ax` keeps its position. `drawn` contains the positions of the previous
     curves on `ax`. A new left break is made only if `ax` has no left break, and the value behind it is far from the
-    previous curves, too. Raises ValueError if another value would be beyond the position of a value behind a break.
+    previous curves, too. Raises ValueError if another value would be at or beyond the position of a value behind a
+    break.
     """
     if not positions.is_number:
         return positions
@@ -255,7 +256,8 @@ def fit_y(ax: Axes) -> None:
 def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> None:
     """Sets ticks of a logarithmic axis at powers of ten, and if `is_short` also at 2 and 5 times powers of ten.
 
-    `low` and `high` are the axis limits. Tick labels are plain numbers if both limits are within [0.001, 100,000].
+    `low` and `high` are the ends of the axis, or its outer marks. Tick labels are plain numbers if both are within
+    [0.001, 100,000].
     """
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_short else (1,)))
     if is_short:
@@ -265,7 +267,7 @@ def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> No
 
 
 def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
-    """Fills the band of a curve; on a logarithmic axis, `fit_y` later truncates the band at the bottom edge."""
+    """Fills a curve's band; on a logarithmic axis, `fit_y` later truncates a band with ends <= 0 at the bottom edge."""
     is_cut = ax.get_yscale() == "log" and bool((low <= 0).any())
     lower_end = np.where(low > 0, low, high) if is_cut else low  # positive for Matplotlib's limits, until `fit_y`
     band = ax.fill_between(points, lower_end, high, color=colour, alpha=FAINT, linewidth=0)

@@ -19,8 +19,9 @@ class Drawn(NamedTuple):
     Attributes:
         hue: value of `hue`; None if there is no hue.
         label: legend text; empty if there is none.
-        at: positions of the marks on the horizontal axis.
-        middle: heights of the marks.
+        at: positions of the marks on the horizontal axis, before curves are moved apart; in a dot plot, indices of
+            rows.
+        middle: heights of the marks; in a dot plot, their horizontal positions.
         low: lower ends of the band; NaN if there is no band.
         high: upper ends of the band; NaN if there is no band.
         marks: meaning of the marks, as text; empty for a bound.
@@ -43,7 +44,7 @@ class Drawn(NamedTuple):
     style: int | None = None
 
     def positive(self) -> "Drawn":
-        """Returns the curve with NaN for marks at zero or below, which have no position on a logarithmic axis."""
+        """Returns the curve with NaN for marks at zero or below and their bands, for a logarithmic axis."""
         is_positive = self.middle > 0
         middle, low, high = (np.where(is_positive, part, np.nan) for part in (self.middle, self.low, self.high))
         return self._replace(middle=middle, low=low, high=high)
@@ -90,12 +91,13 @@ def curves_on(ax: Axes) -> list[Drawn]:
 def style_index(ax: Axes, label: str, default: int) -> int:
     """Returns the index of a new curve's style.
 
-    In a figure, each label has one style and each style has one label.
+    In a figure, curves with the same label have the same style, and a new label gets a style that no curve has.
 
     Args:
         ax: axes to draw on.
         label: legend text; empty for a curve without legend text.
-        default: index for an empty label, and for a new label unless a curve of the figure already has this index.
+        default: index for an empty label, and for a new label unless a curve of the figure already has this index. In
+            this case the new label gets the smallest free index.
     """
     figure = ax.get_figure(root=True)
     panels = [ax] if figure is None else figure.axes
@@ -150,8 +152,8 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
         panels: axes on which functions of this package drew.
 
     Returns:
-        The sentences; empty if nothing was drawn. They also mention bands that are truncated at the bottom of a
-        logarithmic axis, and values without a mark.
+        The sentences; empty if nothing was drawn. They also mention logarithmic axes, bands that are truncated at the
+        bottom of a logarithmic axis, infinity behind an axis break, privacy units, and values without a mark.
 
     Examples:
         >>> import numpy as np, xarray as xr
@@ -202,7 +204,10 @@ def _has_cut_band(panel: Axes) -> bool:
 
 
 def _scales(panels: Sequence[Axes]) -> str:
-    """Returns a sentence that names the logarithmic axes; "" if no axis is logarithmic or panels' scales differ."""
+    """Returns a sentence that names the logarithmic axes; "" if there are none or panels' scales differ.
+
+    Panels in which every curve has a single mark are not considered.
+    """
     scales = {
         (panel.get_xscale(), panel.get_yscale())
         for panel in panels

@@ -12,10 +12,10 @@ BANDS = ("t", "quantile", "share")
 
 
 class Summary(NamedTuple):
-    """A mean, median or proportion over seeds, with limits.
+    """An estimate from several seeds, such as a mean, median or proportion, with limits.
 
     Attributes:
-        middle: the mean, median or proportion.
+        middle: the estimate.
         low: lower limit; NaN without a band.
         high: upper limit; NaN without a band.
         marks: meaning of `middle`, as text.
@@ -51,10 +51,11 @@ def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summa
         values: real numbers or booleans, with the dimension `over`.
         band: "t" (the mean and its 95% confidence interval by Student's t), "quantile" (the median and the central 95%
             of seeds), "share" (the proportion of ones and its 95% Clopper-Pearson interval) or None (the mean only).
+            Limits are NaN for None, and for "t" with a single seed.
         over: the dimension of seeds.
 
     Raises:
-        ValueError: if `band` is unknown, or "share" is requested for values that are not 0 or 1.
+        ValueError: if `band` is unknown, or "share" is requested for values other than 0, 1 and NaN.
     """
     if band is not None:
         check_choice("band", band, BANDS)

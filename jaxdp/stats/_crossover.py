@@ -48,7 +48,7 @@ def crossover(
         * If the test does not reject the first grid point, the curves may cross below this point, so `low` is the end
           of the scale: 0 for "log", -infinity for "linear". If the test does not reject the last grid point, `high` is
           infinity.
-        * If a curve has a NaN, all four results are NaN. With a single seed, `low` and `high` are NaN.
+        * If a curve has a NaN at a finite x, all four results are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
         ValueError: if a or b lacks a dimension; if their labels differ; if a value of x is repeated or, with the scale

@@ -43,8 +43,8 @@ def paired(
         are NaN, but the comparison counts in the correction.
 
     Raises:
-        ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or
-            if another argument is out of its range.
+        ValueError: if values lack a dimension, `against` is not a label, is repeated or is the only label, or if
+            another argument is out of its range.
 
     Source:
         Holm (1979), the step-down procedure, which makes no assumption on the dependence between comparisons.

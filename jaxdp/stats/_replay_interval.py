@@ -24,15 +24,16 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     hardly differ.
 
     Args:
-        totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and
-            independent repetitions along `over`.
+        totals: a Dataset, such as results of `jaxdp.sweep`, with the outcomes of `logged_contexts` or
+            `logged_rewards`, and independent repetitions along `over`.
         over: the dimension of seeds.
         confidence: confidence of each interval, in (0, 1).
 
     Returns:
         A Dataset without `over`, in float64, with `mean`, `low`, `high` and `effective_sample_size`. The effective
         sample size is the number of independent rounds that would give a mean with the same sampling error. It is at
-        least the mean number of matched rounds. All results are NaN if a seed has no matched round.
+        least the mean number of matched rounds. All results are NaN if a seed has no matched round. `low` and `high`
+        are NaN if every seed has at most one matched round.
 
     Warns:
         RuntimeWarning: if there is only one seed. Means of different seeds may differ by more than the sampling error

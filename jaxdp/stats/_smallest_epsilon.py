@@ -57,7 +57,7 @@ def smallest_epsilon(
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons have
-            duplicates, or another argument is out of its range.
+            duplicates, "share" is given for values other than 0, 1 and NaN, or another argument is out of its range.
 
     Source:
         Maurer, Hothorn & Lehmacher (1995): tests in a fixed order need no correction.

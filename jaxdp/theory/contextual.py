@@ -37,7 +37,7 @@ def linear_order(
         The bound, which holds with probability 1 - alpha.
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5). It holds up to a constant factor.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5). It holds up to a constant factor and logarithms.
 
     Deviations:
         `corrected` replaces the scale of the noise, s = sqrt(ln(1 / delta)) / epsilon, by sqrt(s). The reason is that
@@ -72,7 +72,8 @@ def generalized_linear_order(
     r"""Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
-        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6). It holds up to a constant factor.
+        Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6). It holds with probability 1 - alpha, up to a
+        constant factor and logarithms.
 
     Deviations:
         See `linear_order`. The constant depends on the minimum slope of the link.

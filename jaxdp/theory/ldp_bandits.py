@@ -1,8 +1,8 @@
 """Regret bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and with tuned step sizes.
 
 Source of the orders: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
-Learning*, Table 1. All other bounds are bounds for the non-private algorithms that the paper uses, with the second
-moment or the range of reports in place of losses; each docstring names the source.
+Learning*, Table 1. All other bounds are bounds for the non-private algorithms that the paper uses, applied to reports
+in place of losses; each docstring names the source.
 
 Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64; they bound the
 expected regret against the best fixed point or arm, unless a docstring says otherwise. Every function raises a
@@ -102,7 +102,7 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
         Table 1, a bound up to a constant factor.
 
     Deviations:
-        The two-point bounds, with 1 / epsilon^2, hold for a step size that is not tuned; see `tuned_order`.
+        The bound for "two_point", with 1 / epsilon^2, holds for a step size that is not tuned; see `tuned_order`.
 
     Math:
         $$
@@ -127,7 +127,8 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     orders that depend on 1 / epsilon are 0.
 
     Source:
-        Table 1, a bound up to a constant factor, which is improved by tuning.
+        Table 1, a bound up to a constant factor, which is improved by tuning. The table lacks the problems
+        "multi_armed", "multi_armed_stochastic" and "best_arm"; their orders are derived here.
 
     Deviations:
         For "best_arm", the bound is on the number of rounds, not on regret. For "linear" and "generalized_linear", 1 /
@@ -162,7 +163,7 @@ def fkm_upper(
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
 
     Deviations:
-        None on a ball, where s is 4. The constants for a box are derived here.
+        The constants are derived here. On a ball, s is 4.
 
     Math:
         $$
@@ -197,7 +198,7 @@ def strongly_convex_one_point_upper(
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
     Deviations:
-        None on a ball, where s is 4. The constants for a box are derived here.
+        The constants are derived here. On a ball, s is 4.
 
     Math:
         $$
@@ -233,7 +234,8 @@ def two_point_upper(
         / epsilon^2.
 
     Deviations:
-        The step size is tuned. The constants for a box are derived here.
+        The step size is tuned, and the distance between the two points is 2 R / T instead of 2 ln T / T. The constants
+        are derived here. On a ball, s is 4.
 
     Math:
         $$
@@ -269,7 +271,8 @@ def two_point_strongly_convex_upper(
         Agarwal, Dekel & Xiao (2010). Theorem 6 of the private paper has order d^3 ln T / (mu epsilon^2).
 
     Deviations:
-        None on a ball, where s is 4. The constants for a box are derived here.
+        The distance between the two points is 2 R / T instead of 2 ln T / T. The constants are derived here. On a ball,
+        s is 4.
 
     Math:
         $$

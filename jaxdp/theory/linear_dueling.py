@@ -62,8 +62,8 @@ def corrected_regret_upper(
     (kappa epsilon) + d sqrt(T) ln(T / b) / kappa.
 
     Source:
-        Derived here, with the logarithms of Theorem 3. A phase with margin xi plays about (d / (kappa xi))^2 + d m /
-        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and the regret of a duel is at most 4 xi.
+        Derived here, with the logarithms of Theorem 3. A phase with margin xi has m <= d (d + 1) / 2 pairs, and plays
+        about (d / (kappa xi))^2 + d m / (kappa epsilon xi) duels. The regret of a duel is at most 8 xi.
 
     Deviations:
         No published theorem.

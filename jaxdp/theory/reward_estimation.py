@@ -232,8 +232,8 @@ def central_l2_lower(
     With `corrected`, 2 L is used in the first term, as for Theorem 3.2.
 
     Source:
-        Theorem 5.1, a bound up to a constant factor, for sufficiently large n. The second term holds for features with
-        entries in [-1, 1].
+        Theorem 5.1, a bound up to a constant factor, for sufficiently large n. The second term is proved for feature
+        differences x with entries in [-1, 1].
 
     Math:
         $$

@@ -41,12 +41,13 @@ def window_upper(
         The bound on the regret against the best fixed expert of these rounds.
 
     Source:
-        Theorem 3.1, for losses that are drawn from one distribution. It holds with probability 1 - b for all windows
-        simultaneously.
+        Theorem 3.1, for losses that are drawn from one distribution. It states the bound for any window, with
+        probability 1 - b.
 
     Deviations:
         The theorem omits the factor ln T, which the first term has in the paper's Lemmas 3.3 and A.2. So the published
-        bound, which is the default, is not proved; `corrected=True` includes the factor.
+        bound, which is the default, is not proved; `corrected=True` includes the factor. The lemmas are stated for all
+        windows simultaneously, but only with probability 1 - 3 b.
 
     Math:
         $$
