@@ -47,16 +47,16 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits the estimate, after checking data and values on the host.
 
-    Errors never show a label or say which record is invalid: they only count invalid records. If an estimator keeps
-    features private too, this function checks only shapes and dtypes, and the estimator clips or replaces invalid
-    values.
+    Errors never show a label or say which label is invalid: they only count invalid labels. They may show public
+    features. If an estimator keeps features private too, this function checks only shapes and dtypes, and the estimator
+    clips or replaces invalid values.
 
     Large features have more than 512 columns or more than 2^24 entries. On a CPU, `mle`, `debiased_rr` and
     `objective_perturbation` with Gaussian noise read large features in blocks of rows, so NumPy may map them into
     memory from a file, such as a float16 .npy file. If there is an `offset`, they read features of any size in blocks.
-    In blocks, Newton's method finds its steps by conjugate gradients, without the Hessian; `max_steps` does not limit
-    these steps. `predict_fit_cost` predicts time and memory. Features are copied if there are intervals, a link that is
-    not logistic, zero_sum or an optimizer.
+    In blocks, Newton's method finds its steps by conjugate gradients, without the Hessian, and ignores `max_steps`.
+    `predict_fit_cost` predicts time and memory. Features are copied if there are intervals, a link that is not
+    logistic, zero_sum or an optimizer.
 
     Do not use features phi(chosen) - phi(rejected) with labels that are all 1: they are not private at any epsilon,
     because the features then contain the preference and the label is constant. Orient every pair first, by a public
@@ -78,7 +78,7 @@ def estimate(
             estimator.
         offset: [num_samples] finite floats, public: margins of another model, such as a public reward model. They must
             not depend on the labels. The margin of a sample is then offset + x^T theta, so that theta corrects the
-            other model. Only for the estimators that can read features in blocks of rows.
+            other model. Only for estimators that can read features in blocks of rows, and without intervals.
         intervals: "sandwich" adds standard errors and normal confidence intervals, computed from the covariance H^-1 M
             H^-1 / n, with the mean curvature H and the mean squared slope M of the losses. None adds nothing. Intervals
             account for the privacy noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are
@@ -86,20 +86,20 @@ def estimate(
             Intervals of `objective_perturbation` rely on the link, because its labels are not released, and do not
             allow for the bias of its regularization.
         confidence: coverage probability of each parameter's interval, in (0, 1).
-        **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
-            feature_norm (L) is given, every differential feature must have norm at most 2 L, and an action's features
-            norm at most L.
+        **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Every
+            estimator accepts feature_norm (L): if features are public, every differential feature must then have norm
+            at most 2 L, and an action's features norm at most L.
 
     Returns:
         The estimate. Its claim is `estimator.guarantee(**values)`.
 
     Warns:
         UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.
-        RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
-            have no minimum; if a constant learning rate is far too large or too small for the features. In 32-bit mode,
-            also if theta is inaccurate because columns of public features are nearly dependent, or because the norms of
-            rows differ much. The warnings depend only on the output of `privatize` and on public features, so they are
-            post-processing.
+        RuntimeWarning: if the solver did not converge; if it converged without a radius, or with a very large one, but
+            the objective seems to have no minimum; if a constant learning rate is far too large or too small for the
+            features. In 32-bit mode, also if theta is inaccurate because columns of public features are nearly
+            dependent, or because the norms of rows differ much. The warnings depend only on the output of `privatize`
+            and on public features, so they are post-processing.
 
         RuntimeWarning: with intervals: if the norm of the estimate equals the radius, because intervals do not take
             this bound into account; if features do not determine the estimate (intervals are then NaN); or if the
@@ -281,8 +281,8 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
         feature_norm: L; a differential feature's norm is at most 2 L.
 
     Raises:
-        ValueError: if shapes are wrong, a feature is NaN or infinite, a norm is too large, or a label is not 0, 1/2 or
-            1.
+        ValueError: if shapes are wrong; if a feature is NaN or infinite, a norm is too large, or the largest entry of
+            the features is too large or too small for squares; or if a label is not 0, 1/2 or 1.
     """
     values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
     if choices.shape != values.shape[:1]:
@@ -311,8 +311,9 @@ def check_choices(
         rankings: whether labels may be rankings.
 
     Raises:
-        ValueError: if shapes are wrong, K < 2, a feature is NaN or infinite, a norm is too large, or a label is neither
-            an action nor a ranking of all actions.
+        ValueError: if shapes are wrong or K < 2; if a feature is NaN or infinite, a norm is too large, or the largest
+            entry of the features is too large or too small for squares; or if a label is neither an action nor a
+            ranking of all actions.
     """
     values, choices = _check_features("features", features, "[num_samples, K, dim]"), np.asarray(labels)
     num_samples, num_actions, _ = values.shape

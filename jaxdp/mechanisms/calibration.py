@@ -1,7 +1,8 @@
 """Calibrates Gaussian noise, and computes the budget that a given noise spends, in float64 on the host.
 
-Every result is rounded to the safe side by about 1e-12: a noise scale or a spent epsilon is rounded up, a budget rho is
-rounded down. If a noise scale is cast, `round_up` keeps it on the safe side.
+Results of `analytic_gaussian`, `gaussian_epsilon` and `zcdp_epsilon` are rounded up, and results of `zcdp_rho` are
+rounded down, by about 1e-12. `zcdp_gaussian` rounds up to float64. `gaussian_delta` and `classical_gaussian` round to
+either side. If a noise scale is cast, `round_up` keeps it on the safe side.
 """
 
 import math
@@ -93,8 +94,8 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
 
     Privacy:
         - (epsilon, delta)-DP, as for `analytic_gaussian`.
-        - Slack: the noise spends `gaussian_epsilon(delta, noise)`, which is exact (Balle & Wang, 2018, Theorem 8):
-          0.37, 0.55 and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof bounds the
+        - Slack: the noise spends only `gaussian_epsilon(delta, noise_stddev, l2_sensitivity)`: 0.37, 0.55 and 0.62 of
+          epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The proof of the source's theorem bounds the
           probability of a loss above epsilon by delta. It would suffice to bound this probability minus exp(epsilon)
           times the probability of the same event under the other input.
 

@@ -18,6 +18,8 @@ def lattice_laplace(
     """Draws the noise of `laplace` on integers, rounded to multiples of min(quantum, 1).
 
     Every integer is a multiple of min(quantum, 1), so an integer plus rounded noise equals the rounded noisy integer.
+    Check arguments on the host: if one is invalid, or if noise may exceed the limits of `laplace` or the dtype's range,
+    the drawn noise is too small, and the result is not private.
 
     Args:
         key: a PRNG key.
@@ -37,8 +39,8 @@ def lattice_gaussian(
 ) -> jax.Array:
     """Draws the noise of `gaussian` on integers, rounded to multiples of min(quantum, 1).
 
-    The result has [*shape] integers of the default dtype, in multiples of min(quantum, 1), clipped to the dtype's
-    range.
+    Arguments must be checked as for `lattice_laplace`. The result has [*shape] integers of the default dtype, in
+    multiples of min(quantum, 1), clipped to the dtype's range.
     """
     return _gaussian(key, shape, quantum, noise_stddev, l2_sensitivity, jnp.result_type(int))
 
@@ -70,7 +72,7 @@ def _gaussian(
 ) -> jax.Array:
     values = jnp.zeros(shape, jnp.int32)
     grid = normal_grid(values, *(jnp.asarray(scalar).astype(jnp.float64) for scalar in (stddev, sensitivity)))
-    coarser = jnp.maximum(grid.step, 1.0)  # the step, but at least 1
+    coarser = jnp.maximum(grid.step, 1.0)  # a step above 1 is replaced by 1, which divides the integers
     grid = Grid(grid.step / coarser, coarser / grid.step, grid.scale * coarser, grid.drawn * coarser)
     return _draw_rounded(key, shape, quantum, grid, normal_of, dtype)
 

@@ -25,8 +25,8 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
     Returns:
         [...] float. Floats are added directly. For integers with noise in [-2^30, 2^30] (2^62 in 64-bit mode), and for
         sums in fixed point up to 2^33, the result depends only on the real number values + noise, and is computed
-        without overflow. For integers, the result is the float nearest to this number if the number is below 2^24 (2^53
-        in 64-bit mode). Float32 noise beyond 2^30 has no digits below 128.
+        without overflow. For integers, the result is the float nearest to this number if its magnitude is below 2^24
+        (2^53 in 64-bit mode). Float32 noise beyond 2^30 has no digits below 128.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)

@@ -1,8 +1,9 @@
-"""Computes, on the host, proven bounds on the delta that numerical error adds, for `Guarantee.numerical_delta`.
+"""Computes, on the host, bounds on the delta that numerical error adds, for `Guarantee.numerical_delta`.
 
 All bounds count only releases that depend on the data of one privacy unit, here called "the unit". Other releases have
-the same exact values for both neighbours, so the program gives them the same distribution.
-The proofs are in `docs/proofs/numerical_delta.md`.
+the same exact values for both neighbours, so the program gives them the same distribution. A bound is None if there is
+no noise, or if it is not below 1. `docs/proofs/numerical_delta.md` proves the bounds for Laplace, geometric and normal
+noise.
 """
 
 import math
@@ -29,9 +30,6 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
         numbers: number of entries of a release that the unit changes.
         spread: number of floats in a release; more floats have finer steps.
 
-    Returns:
-        The bound; None if there is no noise, or if the bound is not below 1.
-
     Source:
         Dwork & Roth (2014), Theorem 3.16: deltas of releases add up.
 
@@ -46,10 +44,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def geometric_delta(epsilon: float) -> float | None:
-    """Returns a bound on the delta that numerical error adds to one number with geometric noise.
-
-    Returns None if there is no noise, or if the bound is not below 1.
-    """
+    """Returns a bound on the delta that numerical error adds to one number with geometric noise."""
     if math.isinf(epsilon):
         return None
     return below_one(2 * _one_laplace(1 / epsilon + 1, epsilon))
@@ -70,7 +65,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
         steps: largest number of grid steps in a standard deviation.
 
     Returns:
-        The bound, for every epsilon; None if rho or numbers is too large for a bound below 1.
+        The bound, for every epsilon; None if rho, numbers or steps is too large for a bound below 1.
 
     Examples:
         >>> f"{normal_delta(1, rho=0.1):.1e}"
@@ -100,9 +95,6 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
         num_scores: number of scores in a selection.
         epsilon: budget of each selection, > 0.
         selections: number of consecutive selections that depend on the unit.
-
-    Returns:
-        The bound; None if there is no noise, or if the bound is not below 1.
     """
     if math.isinf(epsilon):
         return None
@@ -141,8 +133,8 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float 
 def sparse_vector_delta(epsilon: float) -> float | None:
     """Returns a bound on the delta that numerical error adds to a run of the sparse vector technique.
 
-    The privacy proof shifts only two noises, each at a cost of half of epsilon: the noise of the threshold, and the
-    noise of the query that is reported above. So only these two noises need accurate probabilities.
+    The privacy proof shifts only two noises: the noise of the threshold, and the noise of the query that is reported
+    above. So only these two noises need accurate probabilities. Each shift costs half of epsilon, with an even split.
 
     Args:
         epsilon: budget of the run, > 0.

@@ -20,7 +20,7 @@ NAME = "above_threshold"
 LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two 32-bit words can represent it
 LARGEST_SCALE = 2.0**45  # in steps, a quarter of the largest scale of `laplace`
 LARGEST_TIMES = 16.0  # for `check_laplace`: 4 for the smaller LARGEST_SCALE, times 4 for the scale of queries' noise
-TAIL = 44.0  # noise is at most this number of scales
+TAIL = 44.0  # noise is at most this number of scales, except with a probability of 2^-63
 # fraction of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
@@ -29,7 +29,7 @@ class AboveThreshold(NamedTuple):
     """State of a run of AboveThreshold. Secret: only the values `above` of `above_threshold_step` may be released.
 
     Attributes:
-        noisy_threshold: [] the threshold plus noise that is drawn once, in multiples of 2^20 steps of the run's grid.
+        noisy_threshold: [] the threshold plus noise that is drawn once; one unit of the `Sum` is one step of the grid.
         sensitivity: [] float > 0, the declared sensitivity of each query.
         epsilon: [] float > 0, the budget of the run.
         query_scale: [] float >= 0, scale of each query's Laplace noise.
@@ -270,7 +270,7 @@ def above_threshold(
         [] int32 in [0, K]; K if no query is reported above.
 
     Raises:
-        ValueError: if queries are not a vector of floats, and as for `above_threshold_init`.
+        ValueError: if queries are not a vector of at least one float, and as for `above_threshold_init`.
 
     Privacy:
         - epsilon-DP in the central model for the index, for any number of queries, for the unit and adjacency of the

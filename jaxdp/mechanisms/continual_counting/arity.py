@@ -15,7 +15,7 @@ def check_arity(arity: int) -> int:
     """Returns the arity as an int, after checking that it is >= 2 and that JAX's integers can count in this base.
 
     Raises:
-        ValueError: if arity is < 2, or too large.
+        ValueError: if arity is not an integer >= 2, or is too large.
     """
     return check_horizon(arity, name="arity", minimum=2, spare=1)
 
@@ -101,7 +101,7 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
         ValueError: if an argument is out of its range.
 
     Source:
-        Qardaji, Yang & Li (2013) for the asymptotics; the mean of each candidate is summed digit by digit.
+        Qardaji, Yang & Li (2013) for the asymptotics; the mean variance of each arity is summed digit by digit.
 
     Deviations:
         None.

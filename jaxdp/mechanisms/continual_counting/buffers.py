@@ -117,13 +117,14 @@ def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
 def sensitivity(buffers: Buffers, horizon: int) -> float:
     """Returns the L2 sensitivity of C x to a change of one entry of x by 1: the norm of the first column of C = B^-1 A.
 
-    No other column of C has a larger norm. The result is exact for these weights and gaps, even if they were rounded.
+    No other column of C has a larger norm. The result is for these weights and gaps, even if they were rounded, and has
+    only the errors of float64.
     """
     # C's poles are the roots of b's numerator, one between every two neighbouring gaps; all coefficients of C are
     # positive.
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
 
-    def numerator(gap: float, j: int) -> float:  # b's numerator, up to a factor that is positive between these two gaps
+    def numerator(gap: float, j: int) -> float:  # b's numerator, up to a factor without roots between these two gaps
         other_gaps = np.delete(gaps[1:], j)
         leaks = weights[0] * (gaps[1:][j] - gap) - weights[1:][j] * gap
         return float(leaks - (gaps[1:][j] - gap) * gap * (np.delete(weights[1:], j) / (other_gaps - gap)).sum())

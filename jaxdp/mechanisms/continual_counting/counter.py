@@ -90,7 +90,7 @@ def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple
     """Returns shape and clocks as tuples of integers, after checking that clocks are leading axes of shape.
 
     Raises:
-        ValueError: if an entry is not an integer >= 0, or clocks are not leading axes of shape.
+        ValueError: if shape or clocks is not a list of integers >= 0, or clocks are not leading axes of shape.
     """
     shape, clocks = (
         tuple(check_count(f"{name}[{axis}]", length, 0) for axis, length in enumerate(check_list(name, lengths)))
@@ -102,10 +102,10 @@ def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple
 
 
 def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
-    """Returns the dtype in which a stream of the given dtype is added up.
+    """Returns the dtype to which entries of the given dtype are cast: JAX's default integer, or `floating` for floats.
 
     Raises:
-        ValueError: if dtype is neither integers nor floats.
+        ValueError: if dtype is neither integers, bools nor floats.
     """
     try:
         kind = jnp.dtype(dtype)
@@ -183,10 +183,11 @@ def spread(per_clock: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.dtype) -> jax.Array:
-    """Returns values [T, *shape] in the dtype of their sums, after checking that there are T <= horizon keys.
+    """Returns values [T, *shape] in the dtype of `stream_dtype`, after checking that there are T <= horizon keys.
 
     Raises:
-        ValueError: if keys are not an array of keys, or there is not one key for each of at most `horizon` entries.
+        ValueError: if keys are not a JAX array, if there is not one key for each of 1 to `horizon` entries, or if
+            values are neither integers, bools nor floats.
     """
     array = _array("values", values)
     if not isinstance(keys, jax.Array):

@@ -118,7 +118,7 @@ def groups(blocks: jax.Array, arity: int) -> jax.Array:
 
 
 def before(blocks: jax.Array, arity: int) -> jax.Array:
-    """Returns, for each block j = 0, 1, ..., the sum of the earlier blocks with the same parent."""
+    """Returns, for each block and at least one block more, the sum of the earlier blocks with the same parent."""
     groups = len(blocks) // arity + 1
     padded = jnp.zeros((groups * arity, *blocks.shape[1:]), blocks.dtype).at[: len(blocks)].set(blocks)
     inside = jnp.cumsum(padded.reshape(groups, arity, *blocks.shape[1:]), axis=1)

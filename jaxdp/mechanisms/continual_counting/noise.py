@@ -55,8 +55,9 @@ class Noise(NamedTuple):
         power: the variance of a node's noise is proportional to this power of the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
         add: (key, params, epoch, values) -> noisy values; epoch is None if all epochs have the same noise scale.
-        scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.
-        variance: (params) -> variance of a node, float64 on the host.
+        scale: (params, epoch) -> Laplace scale or Gaussian standard deviation of a node, in the shape of `epoch`; []
+            for None. Traced or not.
+        variance: (params) -> variance of a node, float64 on the host; [levels] if epochs differ.
     """
 
     power: int

@@ -79,7 +79,7 @@ def tree_radius(
         combine: as for `tree_counter`.
         constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is the published bound for the
             binary tree, 4 * ln(1 / q) * ln(horizon)^2.5 / epsilon at all times, with q = failure_prob; here the bound
-            is used for any tree. This bound is loose, but below a horizon of about 16 it may be too small.
+            is used for any tree. This bound is loose, but at the horizons 1 and 2 it is too small.
 
     Returns:
         [...] float64.
@@ -136,7 +136,7 @@ def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndar
 
 
 def rate_grid(variances: np.ndarray) -> np.ndarray:
-    """Returns a grid of rates, [POINTS]; for any blocks and any probability, one of the rates is nearly optimal."""
+    """Returns a grid of rates, [POINTS]; for every arity up to about 10^4, one of the rates is nearly optimal."""
     return np.geomspace(0.01, 0.995 / variances.min(), POINTS)
 
 

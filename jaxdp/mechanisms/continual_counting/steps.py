@@ -53,7 +53,7 @@ def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
 def noise_grid(
     params: GaussianParams, unit: float, least_stddev: float, step: float, off: float, *, parts: int = 0
 ) -> Grid:
-    """Returns the grid of a counter's noise.
+    """Returns the grid of a counter's noise. The scale is NaN if a parameter is invalid, or above 2^(46 - parts).
 
     Args:
         params: parameters of the counter.
@@ -71,7 +71,7 @@ def noise_grid(
     size = jnp.minimum(power_below(least) * step, unit)
     scale = least / size * (1 + off * size / (least_stddev * sensitivity))
     scale = jnp.where((stddev >= 0) & (sensitivity > 0) & (scale <= largest), jnp.where(stddev > 0, scale, 0), jnp.nan)
-    return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))
+    return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))  # `normal_steps` needs at least 2^24
 
 
 def unit_of(total: Exact) -> float:

@@ -30,7 +30,7 @@ from jaxdp.validation import check_horizon
 
 
 class TreeState(NamedTuple):
-    """State of tree counters. Secret.
+    """State of tree counters with Laplace noise. Secret.
 
     Attributes:
         clock: [*clocks] integers, the number of entries so far; horizon + 1 if there are more.
@@ -49,7 +49,8 @@ def tree_counter(
 
     Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon in base arity.
     Noise is added to each block's sum once, when its last entry arrives. A prefix is a union of disjoint blocks, given
-    by the digits of its length. The state has about 3 numbers for each level and counter, or 1 with Gaussian noise.
+    by the digits of its length. For each level and counter the state has 2 numbers (3 for streams of floats), or 1 with
+    Gaussian noise. It has one more number for each level and clock.
 
     Args:
         horizon: maximum number of entries.
@@ -99,7 +100,8 @@ def tree_counter(
         Gaussian noise the errors of estimates are integers, too, in grid steps of at most 2^-24 of the fresh noise's
         standard deviation: fresh noise, plus a rounded function of earlier noise. So the release after an entry is an
         integer plus fresh noise, and rounding adds at most one step for each level to the change of this integer. The
-        noise covers this for units that change one entry of each counter. Noise beyond 2^46 steps gives NaN.
+        noise covers this for units that change one entry of each counter. If the least standard deviation of fresh
+        noise exceeds 2^46 steps, estimates are NaN.
 
     Math:
         With $k$ levels, an entry of sensitivity $\Delta$ is in $k$ blocks, and each block sum gets the noise

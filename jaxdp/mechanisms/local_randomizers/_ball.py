@@ -109,7 +109,7 @@ class OnSphere(NamedTuple):
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """Returns the coordinate's second moment under a uniformly random direction of the vector."""
+        """Returns the coordinate's second moment, which is the same for every vector."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:
@@ -165,9 +165,9 @@ def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Returns probabilities * exp(slope * x - shift), * exp(-slope * x - shift), and the shift against overflow."""
+    """Returns p * exp(slope * x - shift) and p * exp(-slope * x - shift) for the probabilities p, and the shift."""
     up = logs + slope * coordinates
-    shift = float(up.max())
+    shift = float(up.max())  # against overflow
     return np.exp(up - shift), np.exp(logs - slope * coordinates - shift), shift
 
 

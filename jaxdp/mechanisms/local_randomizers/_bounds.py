@@ -48,7 +48,7 @@ class Additive(NamedTuple):
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
-        """Returns the sum of the proxies of the value (by Hoeffding's lemma) and of the noise."""
+        """Returns the sum of the proxies of value (Hoeffding's lemma) and noise (infinite for Laplace noise)."""
         noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
         return self.half_width**2 + noise
 
@@ -74,7 +74,7 @@ class TwoPoints(NamedTuple):
         return max(abs(self.bottom), abs(self.top))
 
     def second_moment(self) -> float:
-        """Returns the maximum second moment; being linear in the probability, it is attained at `least` or `most`."""
+        """Returns the maximum second moment, which is attained at the smallest or at the largest probability."""
         return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.smallest_prob, self.largest_prob))
 
     def variance_proxy(self) -> float:

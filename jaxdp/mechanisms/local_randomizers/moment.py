@@ -72,7 +72,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s
       / sqrt(2) off it, and y x has noise Y s;
     * "l2_ball": as a random vector of mean v on a sphere (see Math). Its root mean square in each entry, tau, is
-      smaller than s at delta = 1e-5, up to an epsilon of about 4 to 8. At epsilon = 1 and dim = 5 it is half as large.
+      smaller than s at delta = 1e-5, up to an epsilon of about 5 to 6. At epsilon = 1 and dim = 5 it is half as large.
 
     With constants="paper", x x^T and y x are two releases, with equal noise on and off the diagonal. At epsilon = inf
     the report is x x^T and y x.
@@ -104,7 +104,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Sensitivity: Let a = |x.z|. The squared distance of the moments of two users is largest for unit vectors x, z
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 a^2 + 2 + 2 a <= 4.5, with equality at a = 1/2. The
-          noise also covers rounding errors.
+          noise also covers errors of float arithmetic in the moments.
         - "l2_ball": see `randomize_in_ball`, where the proof holds for floats.
         - With "paper", x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y, each with
           delta / 2; the budgets add up. The classical formula is proven only if both parts of epsilon are below 1.
@@ -117,7 +117,9 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     Deviations:
         Zheng et al. release the two moments separately, with the classical Gaussian mechanism and equal noise on and
         off the diagonal. "paper" does the same, for any Y (theirs is 2). They say that Laplace noise would give pure
-        privacy, without a proof; here only "l2_ball" has pure privacy.
+        privacy, without a proof; here only "l2_ball" has pure privacy. Gaussian noise is added in floats, not on a grid
+        as in `gaussian`; the claim ignores the rounding of the sum. In float32, noise never exceeds 6.7 standard
+        deviations.
 
     Math:
         For "gaussian" the report is
