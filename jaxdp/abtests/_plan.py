@@ -128,7 +128,7 @@ class Plan(NamedTuple):
         return CentralRelease(rule)
 
     def table(self) -> str:
-        """Returns the plan as text, with at most 100 characters per line unless planned numbers have many digits."""
+        """Returns the plan as text; lines exceed 100 characters only if values have many digits."""
         return table(self.setting, (self.needs, self.other_trust, self.without_privacy), self.schedule)
 
     __str__ = table
@@ -165,7 +165,7 @@ def abtest(
         power: probability that the fixed test detects the lift, in (failure_prob, 1).
         failure_prob: type I error, the probability of declaring equal arms different, in (0, 0.5).
         num_runs: number of simulated runs of the anytime test, >= 100.
-        seed: seed of the simulations, which also choose a curator's looks; an integer >= 0.
+        seed: seed of the simulation.
 
     Returns:
         The plan. It contains the numbers of users needed at this epsilon, with this and with the other trust model, and

@@ -45,7 +45,8 @@ def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: 
 
     The bound holds for tests that use both arms equally often and stop only when they declare the arms different. They
     must stop with probability 1 if the rates differ, and with probability at most `failure_prob` if the rates are
-    equal. If epsilon is finite, the stopping time must also depend only on the curator's releases.
+    equal. If epsilon is finite, the stopping time must also depend only on the curator's releases, which must be
+    epsilon-DP together.
 
     Args:
         control: the control arm's rate, of bits or of reports.

@@ -28,7 +28,7 @@ def mean_bound(setting: Setting) -> float:
 
 
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
-    """Formats a plan with at most 100 characters per line, unless planned numbers have many digits.
+    """Formats a plan as text; lines exceed 100 characters only if values have many digits.
 
     `needs` contains the numbers of users needed with the planned trust model, with the other trust model, and by the
     non-private test. `schedule` is None if no curator adds noise.
@@ -70,7 +70,10 @@ def looks_text(schedule: Schedule | None) -> str:
 
 
 def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
-    """Returns a figure of the users needed against epsilon, for both trust models."""
+    """Returns a figure of the users needed against epsilon, for both trust models.
+
+    `needs` contains the numbers of users needed with the planned trust model, and then with the other trust model.
+    """
     from jaxdp.plotting import panels  # imports Matplotlib only when a figure is needed
 
     middle = setting.epsilon if math.isfinite(setting.epsilon) else 1.0

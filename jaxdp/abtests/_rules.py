@@ -31,8 +31,8 @@ class Verdict(NamedTuple):
 
     Attributes:
         decision: "treatment is better", "control is better" or "undecided".
-        p_value: two-sided p-value; for an anytime test, the minimum of 1 / e-value so far, which is valid at every
-            look.
+        p_value: two-sided p-value; for an anytime test, the minimum of 1 and of 1 / e-value at all looks so far, which
+            is valid at every look.
         users: total number of users of both arms in the test.
         waiting: number of users who are not in the test yet, because they have no partner or are waiting for the next
             look. 0 if the rule received only counts or releases.
@@ -76,10 +76,10 @@ class FixedTest(NamedTuple):
             The verdict.
 
         Warns:
-            UserWarning: if the number of users differs from the planned number by more than 5% (the test's type I error
-                is valid only at the planned look); if the arms' sizes are not compatible with a fair coin (p < 1e-4);
-                if reports have a fraction of ones that randomized responses cannot have; or if a rate is far from the
-                planned rates, for example because 0 and 1 are exchanged.
+            UserWarning: if the number of users differs from the planned number by more than a factor of 1.05 (the
+                test's type I error is valid only at the planned look); if the arms' sizes are not compatible with a
+                fair coin (p < 1e-4); if reports have a fraction of ones that randomized responses cannot have; or if a
+                rate is far from the planned rates, for example because 0 and 1 are exchanged.
 
         Raises:
             ValueError: if users or ones do not have two entries; if a number of users is not an integer in [1, 2^53];
@@ -169,6 +169,9 @@ class AnytimeLocal(NamedTuple):
             sizes: `[batches]`, number of users of each arm in each batch.
             control: `[batches]`, number of ones among the control arm's reports.
             treatment: `[batches]`, number of ones among the treatment arm's reports.
+
+        Returns:
+            The verdict, with one look at the end of each batch.
 
         Warns:
             UserWarning: if reports have a fraction of ones that randomized responses cannot have; if a rate is far from

@@ -15,13 +15,13 @@ def local_looks() -> Iterator[int]:
 
 
 class Schedule(NamedTuple):
-    """The looks of a curator; each look releases S and D of the pairs since the previous look.
+    """The looks of a curator; each look releases S and D (see `AnytimeCentral`) of the pairs since the previous look.
 
     Attributes:
         first: number of pairs at the first look, >= 1.
         growth: relative growth of the number of pairs from look to look, > 0.
-        slope_share: the e-value's slope divided by half the planned log odds ratio (see `central_evidence`). A smaller
-            slope reduces the e-value's correction for the noise.
+        slope_share: the e-value's first slope divided by half the planned log odds ratio, before slopes are bounded
+            (see `central_evidence`). Smaller slopes reduce the e-value's correction for the noise.
     """
 
     first: int

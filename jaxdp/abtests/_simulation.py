@@ -53,7 +53,8 @@ class Needs(NamedTuple):
         lower_bound: lower bound on a test's expected number of users at the planned rates. It holds for any test that
             uses both arms equally often and stops only when it declares the arms different. The test must stop with
             probability 1 if the rates differ, and with probability at most `failure_prob` if the rates are equal. With
-            a curator, the stopping time must also depend only on the releases (see `docs/proofs/pairs.md`).
+            a curator, the stopping time must also depend only on the releases, and all releases together must be
+            epsilon-DP (see `docs/proofs/pairs.md`).
     """
 
     fixed: int

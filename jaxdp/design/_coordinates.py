@@ -1,4 +1,4 @@
-"""Computes coordinates of points in their span, and an initial design of d points with the same span."""
+"""Computes coordinates of points in their span of dimension d, and an initial design of d points with this span."""
 
 from collections.abc import Callable
 from typing import Any

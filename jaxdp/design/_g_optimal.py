@@ -18,8 +18,8 @@ class Design(NamedTuple):
         support: [support] int32, indices of the points.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the points' span.
-        value: max |z|^2_{V(weights)^-1} over all points z, >= d. V is defined in `g_optimal`; if the points do not span
-            the space, V^-1 is the pseudo-inverse.
+        value: max |z|^2_{V(weights)^-1} over all points z, >= d up to rounding. V is defined in `g_optimal`; if the
+            points do not span the space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 
@@ -37,8 +37,8 @@ class PairDesign(NamedTuple):
         pairs: [support, 2] int32, arms i > j; a pair represents the point x_i - x_j.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the differences' span.
-        value: max |z|^2_{V(weights)^-1} over all differences z, >= d. V is defined in `g_optimal`; if the differences
-            do not span the space, V^-1 is the pseudo-inverse.
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d up to rounding. V is defined in `g_optimal`; if
+            the differences do not span the space, V^-1 is the pseudo-inverse.
         gap: value / rank - 1, or 0 if rounding makes this negative.
     """
 

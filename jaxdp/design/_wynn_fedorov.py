@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-SHARE = 0.25  # all points are examined when the gap on the current points is this fraction of the requested gap
+SHARE = 0.25  # all points are examined when the gap on the current points is at most this share of the requested gap
 NEW = 4  # at most NEW * rank points are added after an examination
 MAX_EXAMINATIONS, MAX_STEPS = 500, 10_000
 
@@ -116,7 +116,7 @@ def squares_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 def toward(square: float, d: int) -> float:
     """Returns the step size, in (0, 1/2], that maximizes ln det V towards a point z with square = |z|^2_{V^-1} > d."""
-    # The maximizing step is below 1 / d. For d = 1 it is 1, which would remove all other points.
+    # For d > 1 the maximizing step is below 1 / d. For d = 1 it would be 1, which would remove all other points.
     return min(0.5, (square / d - 1) / (square - 1))
 
 
@@ -146,7 +146,7 @@ def reduce_support(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray
     if len(selected) <= len(rows):
         return selected, weights
     moments = vectors[selected][:, rows] * vectors[selected][:, columns]  # [count, d (d + 1) / 2]
-    dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # at least count - d (d + 1) / 2 rows
+    dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # count - d (d + 1) / 2 rows
     alive = np.ones(len(selected), bool)
     while len(dependences):
         along = dependences[0] if dependences[0].sum() <= 0 else -dependences[0]

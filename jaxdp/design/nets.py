@@ -132,7 +132,7 @@ def _check_size(size: float, dim: int, radius: float, most: int, prefix: str = "
 
 
 def _volume_bound(dim: int, spacing: float) -> float:
-    """Returns the ball's volume divided by a cell's volume, a lower bound on the number of cells that intersect it."""
+    """Returns the ball's volume divided by a cell's, a lower bound on the number of cells that intersect the ball."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
     return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
 

@@ -51,11 +51,12 @@ def dot_plot(
         hue: dimension with one dot in every row for each of its values; None draws one dot in every row.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: meaning of the bars, as in `curves`.
-        labels: texts for values of `hue` and `y`; the default text of a value is derived from its name.
+        labels: texts for values of `hue` and `y`; the default text is derived from the value and its dimension's name.
         reference: position of a grey vertical line for comparison; None draws no line.
         xlabel: text of the axis; None derives it from the name of the values.
         title: title of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which has one legend for all its axes (if
+            `panels` made it, only after `explain`).
         over: the dimension of seeds.
 
     Returns:
@@ -107,7 +108,8 @@ def slopes(
         labels: texts for the values of the rows and of `hue`.
         xlabel: text of the axis; None derives it from the names of `x` and of the values.
         title: title of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which has one legend for all its axes (if
+            `panels` made it, only after `explain`).
         over: the dimension of seeds.
 
     Returns:
@@ -115,7 +117,7 @@ def slopes(
 
     Raises:
         ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or x has fewer than two positive and finite values.
+            or x (without infinite `epsilon`) has fewer than two values or a value that is not positive and finite.
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")

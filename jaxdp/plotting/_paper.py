@@ -51,14 +51,14 @@ def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iter
     r"""Applies the size and the fonts of a paper to figures that are drawn in its `with` block.
 
     A figure may be saved in the block or after it. Figures have exactly the requested width, so \includegraphics
-    without a width shows them at their true size. PDF files embed their fonts as text (Type 42), as venues require.
+    without a width shows them at their true size. PDF files embed their fonts as Type 42, as venues require.
 
     Args:
         style: the width in inches, or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
-            "iclr2024", "aistats2025" or "jmlr2001". A bundle sets the venue's width of a column (see `columns`)
-            and its font sizes. Bundles need `pip install tueplots`. TeX is not used.
-        columns: 1 for the width of one column (required if `style` is a width in inches), or 2 for the full width of a
-            two-column page.
+            "iclr2024", "aistats2025" or "jmlr2001". A bundle sets the venue's width of a column (see `columns`),
+            fonts and font sizes. Bundles need `pip install tueplots`. TeX is not used.
+        columns: 1 for the width of one column, or 2 for the full width of a two-column page; it must be 1 if `style` is
+            a width in inches.
         caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.
 
     Raises:

@@ -38,12 +38,13 @@ def bound(
         y: [count] values of the bound, or one number for a constant bound.
         through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
             to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales the bound to pass
-            through the lowest positive first mark of all curves. A number scales the bound to have that height at the
-            first x.
+            through the lowest positive first mark of all curves. A number that is not a value of `hue` scales the bound
+            to have that height at the first x.
         label: legend text; None adds no legend entry. Bounds with equal texts share one legend entry.
         color: colour of the line. None chooses the colour of the curve that `through` names, or grey if `through` names
             no curve.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which has one legend for all its axes (if
+            `panels` made it, only after `explain`).
 
     Returns:
         The axes. A scaled bound is not drawn if the first mark is missing or 0, if the bound at this mark is 0 or has

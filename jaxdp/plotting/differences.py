@@ -43,7 +43,8 @@ def paired(
         xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis; None writes "paired difference".
         title: title of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which has one legend for all its axes (if
+            `panels` made it, only after `explain`).
 
     Returns:
         The axes.

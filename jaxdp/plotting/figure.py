@@ -104,7 +104,8 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
     Args:
         rows: number of rows of panels.
         columns: number of columns of panels.
-        width: width of one panel, in inches; ignored in a `paper`, where panels share the width.
+        width: width of one panel, in inches. Panels are wider if the figure would otherwise be less than 6 inches wide.
+            Ignored in a `paper`, where panels share the width.
         height: height of one panel, in inches; in a `paper`, the maximum height.
         **sharing: arguments of Matplotlib's `Figure.subplots`, such as `sharey=True`.
 

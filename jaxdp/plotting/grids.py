@@ -61,7 +61,7 @@ def facets(
         abreast: maximum number of panels side by side; used only without `row`. In a `paper` there may be fewer, so
             that a panel is at least 1.5 inches wide.
         spare: number of empty panels after the last one, for your own drawings; used only without `row`.
-        width: width of a panel, in inches; ignored in a `paper`, where panels share the width.
+        width: width of a panel, in inches, as in `panels`; ignored in a `paper`, where panels share the width.
         height: height of a panel, in inches; in a `paper`, the maximum height.
         sharex: whether all panels have the same horizontal axis.
         sharey: whether all panels have the same vertical axis.

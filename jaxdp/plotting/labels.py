@@ -137,8 +137,8 @@ def keep_dimensions(values: xr.DataArray, *chosen: tuple[str, Any], over: str = 
             is replaced by the dimension's name.
 
     Returns:
-        The values. Dimensions that were not chosen, which have size one, become scalar coordinates. Chosen dimensions
-        without a coordinate get their indices as coordinate.
+        The values. The coordinates of dimensions that were not chosen, which have size one, become scalars. Chosen
+        dimensions without a coordinate get their indices as coordinate.
 
     Raises:
         ValueError: if a chosen dimension does not exist, is empty or is chosen twice, or if other dimensions have

@@ -86,7 +86,8 @@ def curves(
             `units`.
         ylabel: text of the vertical axis; None derives it in the same way.
         title: title of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which has one legend for all its axes (if
+            `panels` made it, only after `explain`).
         over: the dimension of seeds.
 
     Returns:

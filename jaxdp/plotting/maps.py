@@ -43,7 +43,7 @@ def heatmap(
     title: str = "",
     over: str = "seed",
 ) -> Axes:
-    """Draws the mean over seeds for every value of two dimensions, as colours with numbers or a colour bar.
+    """Draws the mean over seeds for every pair of values of two dimensions, as colours with numbers or a colour bar.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and `y`
@@ -52,8 +52,8 @@ def heatmap(
         y: dimension on the vertical axis, from bottom to top.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
-        scale: scale of colours, "linear" or "log" (for positive means). None chooses "log" if all means are positive
-            and the largest is at least 10 times the smallest.
+        scale: scale of colours, "linear" or "log" (for positive means). None chooses "log" if all finite means are
+            positive and the largest is at least 10 times the smallest.
         numbers: whether to write each mean into its cell; otherwise there is a colour bar. None writes numbers if there
             are at most 80 cells.
         xlabel: text of the horizontal axis; None derives it from the name.
@@ -66,7 +66,7 @@ def heatmap(
 
     Raises:
         ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or an option is not among its choices.
+            an option is not among its choices, or scale is "log" and a finite mean is <= 0.
 
     Examples:
         >>> values = xr.DataArray(np.ones((2, 3, 4)), {"epsilon": [1.0, 2.0], "gap": [0.1, 0.2, 0.3]},

@@ -30,13 +30,13 @@ class Ballots:
 
     An order is a sequence of groups, the best group first. The alternatives in a group are tied; an alternative in no
     group is not ranked. The constructor checks the values, converts sequences to tuples and integers to int, and sorts
-    groups.
+    the indices of each group.
 
     Attributes:
-        items: distinct names of the alternatives; text without control characters and without leading or trailing
-            spaces.
-        orders: tuple of distinct orders. An order is a tuple of groups, and a group is an increasing tuple of indices
-            into items; no order and no group is empty.
+        items: distinct names of the alternatives; text that is not empty, without control characters or lone
+            surrogates, and without leading or trailing spaces.
+        orders: tuple of distinct orders, at least one. An order is a tuple of groups, and a group is an increasing
+            tuple of indices into items. No order and no group is empty, and no index occurs twice in an order.
         counts: number of ballots with each order, >= 1; their sum is at most 2**53.
 
     Raises:
@@ -171,7 +171,7 @@ class Ballots:
             unranked: see `answers`.
 
         Returns:
-            The table of all alternatives.
+            The table of all alternatives; its items are sorted, so indices may differ from indices into `items`.
 
         Raises:
             ValueError: if `answers` raises, or if no ballot prefers an alternative to another one.
@@ -225,7 +225,7 @@ def pair_features(num_items: int) -> np.ndarray:
 
 
 def name_fault(name: object) -> str | None:
-    """Returns the rule that the name of an alternative violates; None if it is valid."""
+    """Returns the rule that the name of an alternative violates; None if the name is valid."""
     if not isinstance(name, str) or not name:
         return f"must be a name, got {short_repr(name)}"
     if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
@@ -234,7 +234,7 @@ def name_fault(name: object) -> str | None:
 
 
 def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
-    """Returns the rule that an order of groups of indices violates; None if it is valid."""
+    """Returns the rule that an order of groups of indices violates; None if the order is valid."""
     if not order or not all(order):
         return "must rank at least one alternative, in groups that are not empty"
     ranked = [item for group in order for item in group]

@@ -41,7 +41,7 @@ def check_columns(header: list[str]) -> None:
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
     """Returns (winner, loser, whether they tied) of a row; `fields` maps columns to the row's texts.
 
-    Raises a ValueError if a field is wrong; its message has no file and no line.
+    Raises a ValueError if a field other than the weight is wrong; its message has no file and no line.
     """
     if "model_a" in fields:
         names, winner = ("model_a", "model_b"), fields["winner"]

@@ -140,15 +140,15 @@ def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: 
     Args:
         first: [n, dim] finite numbers, the features φ of the action that label 1 prefers.
         second: [n, dim] finite numbers, the features of the other action.
-        feature_norm: L > 0, the bound on |φ| from which sensitivities are computed. Norms may exceed L by a relative
-            error of at most 1e-6, because of float32 rounding.
+        feature_norm: L > 0, the bound on |φ| from which sensitivities are computed; `inf` for no bound. Norms may
+            exceed L by a relative error of at most 1e-6, because of float32 rounding.
 
     Returns:
         [n, dim], first - second, in JAX's default float dtype.
 
     Raises:
-        ValueError: if the shapes differ or are not 2-D, an entry is not finite, or the norm of a row exceeds
-            feature_norm.
+        ValueError: if the shapes differ or are not 2-D, an entry or a difference is not finite, feature_norm is not
+            > 0, or the norm of a row exceeds feature_norm.
 
     Examples:
         >>> differential_features([[1.0, 0.0]], [[0.0, 1.0]], feature_norm=1.0).tolist()

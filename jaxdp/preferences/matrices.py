@@ -24,9 +24,9 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
         [num_arms, num_arms] float64: 1/2 on the diagonal, and P[i, j] + P[j, i] = 1 up to float64's rounding.
 
     Raises:
-        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1]; or if, up to 1e-6,
-            the diagonal is not 1/2 or P[i, j] + P[j, i] is not 1. In the latter two cases the error names the row and
-            the column.
+        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1]; or if
+            P[i, j] + P[j, i] differs from 1 by more than 1e-6, which for i = j means that a diagonal entry differs from
+            1/2 by more than 5e-7. The error then names the row and the column.
 
     Examples:
         >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
@@ -61,8 +61,8 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
         [num_arms, num_arms] float64.
 
     Raises:
-        ValueError: if utilities are not a vector of at least two finite numbers whose differences are finite, or there
-            is no such link.
+        ValueError: if utilities are not a vector of at least two finite numbers with finite differences, or there is no
+            such link.
 
     Source:
         Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit link; DP-Dueling (Saha & Asi,
@@ -88,9 +88,9 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
 def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
     """Returns the preference matrix of an instance in the proof of a lower bound.
 
-    Arm 0 beats every other arm with probability 3/4, and the other arms beat each other with probability 1/2. If
-    challenger > 0, the challenger also beats every other arm, including arm 0, with probability 3/4. Only duels of the
-    challenger distinguish the instances with and without it.
+    Without a challenger, arm 0 beats every other arm with probability 3/4, and the other arms beat each other with
+    probability 1/2. If challenger > 0, the challenger beats every other arm, including arm 0, with probability 3/4, and
+    the other probabilities are the same. Only duels of the challenger distinguish the instances with and without it.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -240,7 +240,7 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
         ValueError: if preferences are not a preference matrix.
 
     Source:
-        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), who do not count ties as wins, either.
+        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), who also do not count ties as wins.
     """
     num_beaten = _num_beaten(preferences)
     return np.flatnonzero(num_beaten == num_beaten.max())
@@ -254,7 +254,8 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
-        tolerance: maximum violation of an inequality, >= 0, to allow for rounding.
+        tolerance: the amount >= 0, to allow for rounding, by which an entry may exceed the entry above it when the arms
+            are sorted by row sums.
 
     Returns:
         Whether there is such an order.

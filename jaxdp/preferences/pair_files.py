@@ -37,13 +37,13 @@ def read_pairs(
 ) -> Pairs:
     """Reads pairs of responses from files (JSON lines, Parquet, .npy), as public features and private labels.
 
-    The columns are either (first, second, label) or (chosen, rejected). In both cases, the first response of each pair
-    in the result, and the order of rows, depend only on the unordered pairs, as in `pairs_from_chosen_rejected`. If
-    `first` is always the winner in the file, the result does not show this. The difference chosen - rejected is never
-    returned as features.
+    The columns are either (first, second, label) or (chosen, rejected). In both cases, neither the first response of
+    each pair in the result, and so the sign of its features, nor the order of rows depends on which response won, as in
+    `pairs_from_chosen_rejected`. If `first` is always the winner in the file, the result does not show this.
 
     Other columns are not read, because they may depend on the winner (such as a judge's score). If a column that may
-    depend on the winner has invalid entries, the error has the number of these rows, but not their positions.
+    depend on the winner has invalid entries, the error has the number of these rows, but not their positions. If a line
+    of a .jsonl file is malformed or lacks a column, however, the error names the line; write null for a missing label.
 
     Args:
         table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which needs `pip install 'jaxdp[parquet]'`). None
@@ -58,14 +58,15 @@ def read_pairs(
         chosen: features of the preferred response, instead of `first`.
         rejected: features of the other response, instead of `second`.
         tie: with `chosen` and `rejected`, a column or a .npy file of booleans, which are true if the two responses
-            tied. The columns of tied responses may be swapped.
+            tied. Tied responses may be in either column.
         person: a column or a .npy file with the public id (text or integer) of the person who gave each label.
         ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" breaks ties by a fair coin of the key, for
-            algorithms that take only labels 0 and 1. "drop" removes rows with a tie or without a label.
+            algorithms that take only labels 0 and 1. "drop" removes rows with a tie or without a label. With "coin" and
+            "drop" the labels are int32.
         ties_public: whether others may know which rows have a tie or no label. It must be True for "drop", in which
             case `Pairs.restate` states it in claims; otherwise it must be False.
-        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person, no matter
-            which response won.
+        drop_duplicates: whether to keep only the first row in the file for each unordered pair and, if `person` is
+            given, each person, no matter which response won.
         drop_identical: whether to remove rows in which the two responses are equal.
         orient: see `pairs_from_chosen_rejected`.
         key: PRNG key for ties="coin" or orient="coin", as secret as the labels; otherwise None.

@@ -21,8 +21,8 @@ class Pairs(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float, the first response's features minus the second's; public.
-        labels: [num_samples] int32 in {0, 1}, private; 1 if the first response was chosen. With ties the labels are
-            float32 in {0, 1/2, 1}, in which 1/2 is a tie or a missing label.
+        labels: [num_samples] int32 in {0, 1}, private; 1 if the first response was chosen. From `read_pairs` with
+            ties="half" the labels are float32 in {0, 1/2, 1}, in which 1/2 is a tie or a missing label.
         rows: [num_samples] integers, the input row of each pair. Use them to bring other columns, such as ids of
             persons, into the same order.
         persons: [num_samples] public ids of the persons who gave the labels; None if the ids were not read.
@@ -60,16 +60,17 @@ def pairs_from_chosen_rejected(
         rejected: [num_samples, dim] float, the features of the other responses.
         orient: the rule that chooses the first response of a pair. "bytes" chooses the response with the larger bytes
             of features, which depends only on the unordered pair. "coin" tosses a fair coin with the key.
-        key: PRNG key for "coin", otherwise None. The key is as secret as the labels, because the key and the features
-            together reveal the labels.
+        key: PRNG key for "coin", otherwise None. Even together with the key, the features do not show which response
+            won.
 
     Returns:
         Features, labels and rows, sorted by a digest of the unordered pairs. If two responses have equal features, the
         difference is 0, and with "bytes" the label is 1. Features in float16 are subtracted in float32.
 
     Raises:
-        ValueError: if chosen and rejected are not tables with the same shape, the same float dtype and finite entries,
-            or if key is given without "coin" or missing with "coin".
+        ValueError: if chosen and rejected are not tables with the same shape, without empty dimensions, the same float
+            dtype and finite entries; if orient has another value; or if key is given without "coin" or missing with
+            "coin".
 
     Examples:
         >>> chosen, rejected = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [3.0, 0.0]])
@@ -127,7 +128,7 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
 
 
 def _chunks(table: np.ndarray) -> Iterator[slice]:
-    """Yields slices that split the table's rows into chunks of at most about 16 MB."""
+    """Yields slices that split the table's rows into chunks of one row or at most 16 MiB."""
     size = max(1, _CHUNK_BYTES // (table.shape[1] * table.itemsize))
     return (slice(start, start + size) for start in range(0, len(table), size))
 

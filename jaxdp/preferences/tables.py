@@ -143,13 +143,13 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     with a win for each item, would be two comparisons and so two privacy units.
 
     CSV and JSON lines files may instead contain battles, which are comparisons of two models in the format of arenas,
-    with the columns `model_a`, `model_b` and `winner`. `winner` is model_a or model_b, or for a tie one of tie, tie
-    (bothbad) and both_bad. With battles, all other columns except `weight` are ignored. Without battles, other columns
-    are errors.
+    with the columns `model_a`, `model_b` and `winner`. `winner` is "model_a" or "model_b", or for a tie "tie",
+    "tie (bothbad)" or "both_bad". With battles, all other columns except `weight` are ignored. Without battles, other
+    columns are errors.
 
     CSV is UTF-8 text with the names of columns in the first line. JSON lines are UTF-8 text with one object in each
-    line. Blank lines are ignored. In a Parquet file the names are text or integers, and weights are numbers of any
-    type. Reading Parquet needs pyarrow: `pip install 'jaxdp[parquet]'`.
+    line. Blank lines are ignored. In a Parquet file the names are text or integers, and weights are integers or floats
+    of any width. Reading Parquet needs pyarrow: `pip install 'jaxdp[parquet]'`.
 
     Args:
         path: path of the file.
