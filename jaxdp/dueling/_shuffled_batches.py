@@ -8,7 +8,8 @@ hides each user better, so eps0 may be larger, and c is smaller. All numbers are
 import functools
 import math
 
-from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local_epsilon, shuffle_local_epsilon_bound
+from jaxdp.mechanisms import shuffle_epsilon_bound, shuffle_local_epsilon, shuffle_local_epsilon_bound
+from jaxdp.mechanisms._shuffled_bits import is_delta_at_most
 from jaxdp.validation import INT64_MAX
 
 CALIBRATIONS = ("tight", "bound")
@@ -87,7 +88,7 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
         return False
     if calibration == "tight":
         if users <= LARGEST_EXACT:
-            return shuffle_delta(epsilon, needed, users) <= delta  # needs no search for the budget
+            return is_delta_at_most(delta, epsilon, needed, users)  # needs no search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
     users = min(users, INT64_MAX)  # the closed form takes at most this number; its bound falls with the number of users

@@ -7,7 +7,7 @@ digits.
 import functools
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -70,6 +70,25 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     # A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
     # the value for `least` zeros and num_others - `most` ones bounds the values for all numbers of zeros in [least,
     # most]. The range with the largest bound is halved.
+    bounds = _falling_bounds(measure, local_epsilon, batch)
+    return next((bound, batch - 1 - least) for bound, least, most in bounds if least == most)
+
+
+def is_delta_at_most(limit: float, epsilon: float, local_epsilon: float, batch: int) -> bool:
+    """Returns whether the `worst_delta` is at most `limit`, without computing it to the last digit."""
+    if local_epsilon > LARGEST_LOCAL:
+        return limit >= 1
+    measure = delta_measure(epsilon, local_epsilon)
+    if measure(count_distribution(batch - 1, local_epsilon, batch)) > limit:
+        return False
+    bounds = _falling_bounds(measure, local_epsilon, batch)
+    return next(bound <= limit for bound, least, most in bounds if bound <= limit or least == most)
+
+
+def _falling_bounds(
+    measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int
+) -> Iterator[tuple[float, int, int]]:
+    """Yields the largest bound on `measure` and its range [least, most] of numbers of zeros, then halves the range."""
     num_others = batch - 1
 
     def bound_range(least: int, most: int) -> tuple[float, int, int]:
@@ -78,8 +97,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     ranges = [bound_range(0, num_others)]
     while True:
         bound, least, most = heapq.heappop(ranges)
-        if least == most:
-            return -bound, num_others - least
+        yield -bound, least, most
         middle = (least + most) // 2
         heapq.heappush(ranges, bound_range(least, middle))
         heapq.heappush(ranges, bound_range(middle + 1, most))

@@ -141,15 +141,21 @@ def _regret(
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
-def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float | tuple[float, ...]) -> Run:
+def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any) -> Run:
     """Returns a learner's run on Bernoulli arms with the outputs of a stopping time; "loss" is the number of rounds.
 
-    `instance` is a tuple with the means of the arms, or the best mean minus the common mean of all other arms.
+    `instance` has the means of the arms. If it is not a tuple, the run's value `gap` is the best mean minus the common
+    mean of all other arms.
     """
-    if not isinstance(instance, tuple):
-        instance = ((1 + instance) / 2, *[(1 - instance) / 2] * (sizes["num_arms"] - 1))
-    run = _simulator(learner, bernoulli_bandit(list(instance)), rounds)
-    return _with_outputs(keep_stopping_outputs(run), lambda outputs: {"loss": outputs["rounds"], **outputs})
+    has_means = isinstance(instance, tuple)
+    means = list(instance) if has_means else [0.75, *[0.25] * (sizes["num_arms"] - 1)]
+    run = _simulator(learner, bernoulli_bandit(means), rounds)
+
+    def params(**values: Any) -> Any:
+        return run.params(**values) if has_means else run.params(**values, best_mean=(1 + values["gap"]) / 2)
+
+    outputs = _with_outputs(keep_stopping_outputs(run), lambda outputs: {"loss": outputs["rounds"], **outputs})
+    return dataclasses.replace(outputs, params=params)
 
 
 def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: float) -> Run:
@@ -210,6 +216,7 @@ PROBLEMS = {
         candidates=_finders,
         play=_stop,
         seconds=partial(_seconds_of_arms, rounds=40e-9),
+        value="gap",
         instances={"easy": 0.5, "hard": 0.1},
         instances_text=f"{ONE_AHEAD}; a learner may err with probability {FAILURE_PROB:g}",
         shares={"censored": "cut off", "wrong": "wrong"},
@@ -274,7 +281,7 @@ PROBLEMS = {
 def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
     """Returns the problem "best-arm" with the only instance `means`, and with 10^9 rounds by default."""
     text = f"means {', '.join(f'{mean:g}' for mean in means)}; a learner may err with probability {FAILURE_PROB:g}"
-    return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
+    return problem._replace(horizon=10**9, value="", instances={"your": means}, instances_text=text)
 
 
 def with_people(problem: Problem, visits: Visits) -> Problem:

@@ -1,7 +1,8 @@
-"""The next programs are compiled while one runs: as many as there are cores, and their errors wait for their turn."""
+"""The next programs are compiled while one runs, and run if cores are idle; their errors wait for their turn."""
 
 import contextlib
 import threading
+import time
 
 import jax
 import pytest
@@ -127,3 +128,91 @@ def test_programs_that_still_wait_for_a_thread_are_compiled_by_a_later_call(monk
     monkeypatch.setattr(Program, "compile", compile_later)
     monkeypatch.setattr(local.LocalSource, "chunks", chunks_again)
     assert sweep((2, 3, 4, 5)).identical(expected)
+
+
+def record_tiles(monkeypatch, run_tile):
+    """Calls `run_tile(number of the program, function that runs the tile)` for each tile of a sweep."""
+    make_runner = local.LocalSource._make_runner
+
+    def make(source, program):
+        runner = make_runner(source, program)
+        monkeypatch.setattr(runner, "_run", lambda lanes, run=runner._run: run_tile(program, lambda: run(lanes)))
+        return runner
+
+    monkeypatch.setattr(local.LocalSource, "_make_runner", make)
+
+
+def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch):
+    expected, started = sweep(), [threading.Event() for _ in range(3)]
+
+    def run_tile(program, run):  # the first tile ends after the second has started, the second after the third
+        started[program].set()
+        assert started[min(program + 1, 2)].wait(60)
+        return run()
+
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "tiles_in_flight", lambda devices: 2)
+    record_tiles(monkeypatch, run_tile)
+    assert sweep().identical(expected)
+
+
+@pytest.mark.parametrize("limit", ["cores", "memory"])
+def test_programs_run_one_after_another(monkeypatch, limit):
+    expected, running, most = sweep(), [], []
+
+    def run_tile(program, run):
+        running.append(program)
+        most.append(len(running))
+        time.sleep(0.2)
+        running.remove(program)
+        return run()
+
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "tiles_in_flight", lambda devices: 1 if limit == "cores" else 2)
+    if limit == "memory":
+        monkeypatch.setattr(local, "free_bytes", lambda device: 1024)
+    record_tiles(monkeypatch, run_tile)
+    assert sweep().identical(expected)
+    assert max(most) == 1
+
+
+def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypatch, tmp_path):
+    has_failed = threading.Event()
+
+    def run_tile(program, run):
+        if program == 1:
+            has_failed.set()
+            raise RuntimeError("planted")
+        if program == 0:
+            assert has_failed.wait(60)
+        return run()
+
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "tiles_in_flight", lambda devices: 2)
+    with monkeypatch.context() as planted:
+        record_tiles(planted, run_tile)
+        with pytest.raises(RuntimeError, match="planted"):
+            sweep(store=tmp_path / "store")
+    assert jaxdp.open(tmp_path / "store").computed.sum() == 2
+    assert sweep(store=tmp_path / "store").load().equals(sweep())
+
+
+def test_an_interrupted_sweep_leaves_no_tile_running(monkeypatch):
+    running = []
+
+    def run_tile(program, run):
+        running.append(program)
+        time.sleep(0.1)
+        outputs = run()
+        running.remove(program)
+        return outputs
+
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "cores", lambda: 2)
+    monkeypatch.setattr(local, "tiles_in_flight", lambda devices: 2)
+    record_tiles(monkeypatch, run_tile)
+    with pytest.raises(KeyboardInterrupt):
+        sweep((2, 3, 4, 5), progress=stop)
+    assert running == []

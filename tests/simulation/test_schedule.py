@@ -1,5 +1,6 @@
 """Tiles in memory: how many at a time, and what happens when they do not fit."""
 
+import concurrent.futures
 import threading
 import time
 import warnings
@@ -97,9 +98,31 @@ def test_other_work_is_done_while_a_tile_is_not(monkeypatch):
             time.sleep(0.001)
         return {"lane": 10 * point + seed}
 
-    found = runner(tile, 2, monkeypatch)
-    list(found.chunks(chunks((), (LANES,), (10,)), lambda lanes: None, lambda: steps.append(1) or len(steps) < 3))
-    assert len(steps) >= 3
+    def work_until_done(awaited):
+        while len(steps) < 3:
+            assert not awaited.done()
+            steps.append(1)
+
+    ready = runner(tile, 2, monkeypatch)
+    list(ready.chunks(chunks((), (LANES,), (10,)), lambda lanes: None, work_until_done))
+    assert len(steps) == 3
+
+
+def test_tiles_that_were_started_before_are_not_run_again(monkeypatch):
+    calls, requested = [], chunks((), (LANES,), (10,))
+
+    def tile(point, seed):
+        calls.append(point)
+        return {"lane": 10 * point + seed}
+
+    ready = runner(tile, 2, monkeypatch)
+    ready.start(requested)
+    concurrent.futures.wait(ready.running)
+    assert len(calls) == 4  # twice the number of tiles at a time
+    parts = list(ready.chunks(requested, lambda lanes: None))
+    assert np.concatenate([arrays["lane"] for _, arrays in parts]).tolist() == list(range(LANES))
+    assert len(calls) == -(-LANES // TILE)
+    assert ready.running == []
 
 
 @pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (None, 6)])

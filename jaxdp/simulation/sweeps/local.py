@@ -5,13 +5,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from jaxdp.memory import free_bytes
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.store.processor import cores
 from jaxdp.simulation.sweeps.compilation import keep_for
-from jaxdp.simulation.sweeps.lanes import Compiled, Program
+from jaxdp.simulation.sweeps.lanes import Compiled, Program, tiles_in_flight
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
@@ -19,7 +20,7 @@ from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
 SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing a chunk is much faster
-PART_OF_MEMORY = 16  # a chunk of several tiles takes at most 1 / 16 of the free memory
+PART_OF_MEMORY = 16  # a chunk of several tiles, and tiles that start early, take at most 1 / 16 of the free memory
 FEWEST_CHUNKS = 4  # minimum number of chunks of a program for each process, if there are enough tiles
 FEWEST_TILES_TO_TIME = 32
 MOST_AHEAD = 4  # programs that are compiled before their turn, if there are two cores or more; each takes memory
@@ -34,6 +35,7 @@ class LocalSource:
         """Prepares to compute `plan` and to report steps; calls `keep_for`, but compiles nothing yet."""
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
+        self._origins: dict[int, str] = {}  # for each program, whether it was compiled or read from the cache
         self._compiling: dict[int, Future[tuple[Compiled, float]]] = {}
         self._ahead = MOST_AHEAD if cores() > 1 else 0
         self._compilers = ThreadPoolExecutor(min(MOST_AHEAD + 1, cores()))
@@ -80,10 +82,11 @@ class LocalSource:
 
         While a program is compiled and runs, this thread traces the next ones, and other threads compile at most
         `MOST_AHEAD` of them. On a single core, each program is traced and compiled just before it runs. Tracing checks
-        a program's outputs.
+        a program's outputs. If the tiles of a program leave cores of a CPU idle, tiles of the next programs run, too.
         """
         programs = sorted({chunk.program for chunk in requested})
-        to_compile, to_check = deque(programs), set(programs)
+        chunks_of = {program: [chunk for chunk in requested if chunk.program == program] for program in programs}
+        to_compile, to_check, to_start = deque(programs), set(programs), deque(programs)
 
         def prepare() -> bool:  # returns whether there was something to do
             if not (to_compile and self._ahead):
@@ -97,25 +100,58 @@ class LocalSource:
                 return True
             return False
 
+        def running() -> list[Future[Any]]:
+            return [tile for runner in self._runners.values() for tile in runner.running]
+
+        def start_next() -> bool:  # returns whether tiles of one more program were started
+            if not (to_start and self._ahead and self._can_start_early(to_start[0], len(running()))):
+                return False
+            program = to_start.popleft()
+            self._make_runner(program).start(chunks_of[program])
+            return True
+
+        def work_until_done(awaited: Future[Any]) -> None:
+            while not awaited.done():
+                if not (start_next() or prepare()):
+                    others = [future for future in (*self._compiling.values(), *running()) if not future.done()]
+                    if not to_start or set(others) <= {awaited}:
+                        return
+                    wait([awaited, *others], return_when=FIRST_COMPLETED)
+
         try:
             for program in programs:
                 if program in to_compile:
                     self._start_compiling(to_compile.popleft())
-                runner = self._runner(program, prepare)
+                runner = self._runner(program, work_until_done)
+                if program in to_start:
+                    to_start.popleft()
+                    runner.start(chunks_of[program])
                 with (
                     self._report.running(self._running(program)),
                     contextlib.closing(
-                        runner.chunks(
-                            [chunk for chunk in requested if chunk.program == program], self._report.advance, prepare
-                        )
+                        runner.chunks(chunks_of[program], self._report.advance, work_until_done)
                     ) as computed,
                 ):
                     yield from computed
                 self._runners.pop(program)
                 self._plan.release(program)
         finally:
+            for runner in self._runners.values():
+                runner.close()
             for waiting in [program for program, future in self._compiling.items() if future.cancel()]:
                 del self._compiling[waiting]  # a later call compiles it
+
+    def _can_start_early(self, program: int, num_running: int) -> bool:
+        """Returns whether a CPU has an idle core and enough memory for the tiles of a program, which is compiled."""
+        future = self._compiling.get(program)
+        if future is None or not future.done() or future.exception() is not None:
+            return False
+        compiled, _ = future.result()
+        num_tiles = tiles_in_flight(compiled.devices) * len(compiled.devices)
+        if compiled.devices[0].platform != "cpu" or num_running >= num_tiles:
+            return False
+        free = free_bytes(compiled.devices[0])
+        return free is not None and num_tiles * compiled.tile_bytes <= free // PART_OF_MEMORY
 
     def _start_compiling(self, program: int) -> None:
         """Traces a program in this thread, and starts to compile it in another, unless that was done before."""
@@ -129,19 +165,25 @@ class LocalSource:
         self._report.describe(before)
         self._compiling[program] = self._compilers.submit(_compile, traced)
 
-    def _runner(self, program: int, meanwhile: Callable[[], bool] = lambda: False) -> Runner:
-        """Returns the runner of a program; until it is compiled, calls `meanwhile` as long as it returns True."""
+    def _runner(self, program: int, work_until_done: Callable[[Future[Any]], object] = lambda future: None) -> Runner:
+        """Returns the runner of a program; before it waits for the compiled program, calls `work_until_done`."""
         if program not in self._runners:
             self._start_compiling(program)
-            while not self._compiling[program].done() and meanwhile():
-                pass
+            work_until_done(self._compiling[program])
+        if program not in self._runners:
             self._report.describe(f"compiling{self._static_values(program)}")
-            compiled, seconds = self._compiling.pop(program).result()
-            cache_folder = f" ({self._folder})" if self._folder else ""
-            origin = "from the cache" if compiled.from_cache else f"compiled in {seconds:.1f} s"
-            self._report.set_program(f"program {origin}{cache_folder}")
-            self._runners[program] = Runner(compiled, self._plan.lanes)
-            self._announce(program, self._plan.program(program))
+            self._make_runner(program)
+        self._report.set_program(self._origins[program])
+        return self._runners[program]
+
+    def _make_runner(self, program: int) -> Runner:
+        """Makes the runner of a program after waiting until it is compiled."""
+        compiled, seconds = self._compiling.pop(program).result()
+        cache_folder = f" ({self._folder})" if self._folder else ""
+        origin = "from the cache" if compiled.from_cache else f"compiled in {seconds:.1f} s"
+        self._origins[program] = f"program {origin}{cache_folder}"
+        self._runners[program] = Runner(compiled, self._plan.lanes)
+        self._announce(program, self._plan.program(program))
         return self._runners[program]
 
     def _static_values(self, program: int) -> str:

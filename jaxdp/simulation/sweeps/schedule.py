@@ -101,6 +101,15 @@ def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
     return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should fit"
 
 
+class _Started(NamedTuple):
+    """Tiles of a runner: lanes of later tiles, the submitted tiles with their numbers of lanes, and their threads."""
+
+    lanes_of_tiles: Iterator[np.ndarray]
+    tiles: deque[tuple[int, Future[Arrays]]]
+    pool: ThreadPoolExecutor
+    aligned: bool
+
+
 class Runner:
     """A runner for the tiles of one program."""
 
@@ -117,11 +126,17 @@ class Runner:
         for tile in [*compiled.tiles] * per_device:
             self._idle.put(tile)
         self._first_tile: tuple[np.ndarray, Arrays] | None = None
+        self._started: _Started | None = None
 
     @property
     def at_a_time(self) -> int:
         """The number of tiles that run at a time."""
         return self._gate.limit
+
+    @property
+    def running(self) -> list[Future[Arrays]]:
+        """The tiles that were started and are not done."""
+        return [] if self._started is None else [tile for _, tile in self._started.tiles if not tile.done()]
 
     def seconds_of_a_tile(self) -> float:
         """Runs the first tile and returns its time in seconds. The results are kept for later use."""
@@ -130,11 +145,23 @@ class Runner:
         self._first_tile = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
+    def start(self, requested: Sequence[Chunk]) -> None:
+        """Starts the first tiles of `requested`, whose chunks `chunks` then returns; must be called at most once."""
+        aligned = self._size % VECTOR != 0 or not all(chunk.packed for chunk in requested)
+        self._started = _Started(self._tiles(requested, aligned), deque(), ThreadPoolExecutor(self.at_a_time), aligned)
+        self._fill(self._started)
+
+    def close(self) -> None:
+        """Cancels the tiles that wait, and waits until the running tiles are done."""
+        if self._started is not None:
+            self._started.pool.shutdown(cancel_futures=True)
+            self._started = None
+
     def chunks(
         self,
         requested: Sequence[Chunk],
         advance: Callable[[int], object],
-        meanwhile: Callable[[], bool] = lambda: False,
+        work_until_done: Callable[[Future[Arrays]], object] = lambda tile: None,
     ) -> Chunks:
         """Yields each chunk with its outputs, a dict of arrays with a leading axis of the chunk's lanes.
 
@@ -143,23 +170,19 @@ class Runner:
         while the caller uses a chunk.
 
         Args:
-            requested: chunks of this program, in the order in which they are returned.
+            requested: chunks of this program, in the order in which they are returned; the chunks of `start`, if it was
+                called.
             advance: called with the number of lanes done since the last call.
-            meanwhile: does a step of other work; called as long as it returns True and the next tile is not done.
+            work_until_done: called with the next tile before the runner waits for it; does other work.
 
         Raises:
             MemoryError: if a single tile does not fit.
         """
-        aligned = self._size % VECTOR != 0 or not all(chunk.packed for chunk in requested)
-        lanes_of_tiles, queued = self._tiles(requested, aligned), deque[tuple[int, Future[Arrays]]]()
-        pool = ThreadPoolExecutor(self.at_a_time)
-
-        def fill() -> None:
-            while len(queued) < 2 * self.at_a_time and (lanes := next(lanes_of_tiles, None)) is not None:
-                queued.append((len(lanes), pool.submit(self._tile, lanes, aligned)))
-
+        if self._started is None:
+            self.start(requested)
+        assert self._started is not None
+        started = self._started
         try:
-            fill()
             tile: Arrays = {}
             used = num_in_tile = 0
             for chunk in requested:
@@ -167,11 +190,11 @@ class Runner:
                 filled, total = 0, chunk.num_lanes
                 while filled < total:
                     if used == num_in_tile:
-                        num_in_tile, future = queued.popleft()
-                        while not future.done() and meanwhile():
-                            pass
+                        num_in_tile, future = started.tiles[0]
+                        work_until_done(future)
                         tile, used = future.result(), 0
-                        fill()
+                        started.tiles.popleft()
+                        self._fill(started)
                     count = min(num_in_tile - used, total - filled)
                     for name, values in tile.items():
                         if name not in arrays:
@@ -181,7 +204,11 @@ class Runner:
                     advance(count)
                 yield chunk, arrays
         finally:
-            pool.shutdown(cancel_futures=True)
+            self.close()
+
+    def _fill(self, started: _Started) -> None:
+        while len(started.tiles) < 2 * self.at_a_time and (lanes := next(started.lanes_of_tiles, None)) is not None:
+            started.tiles.append((len(lanes), started.pool.submit(self._tile, lanes, started.aligned)))
 
     def _tiles(self, requested: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
         """Yields the lanes of each tile, which may be incomplete.
