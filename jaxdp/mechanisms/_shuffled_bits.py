@@ -67,9 +67,6 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     `measure` takes the distribution of the number of ones among the other users' reports. The batch has batch - 1 other
     users; `measure` is also called for fewer users, and must not increase if a user joins.
     """
-    # A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
-    # the value for `least` zeros and num_others - `most` ones bounds the values for all numbers of zeros in [least,
-    # most]. The range with the largest bound is halved.
     bounds = _falling_bounds(measure, local_epsilon, batch)
     return next((bound, batch - 1 - least) for bound, least, most in bounds if least == most)
 
@@ -89,6 +86,9 @@ def _falling_bounds(
     measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int
 ) -> Iterator[tuple[float, int, int]]:
     """Yields the largest bound on `measure` and its range [least, most] of numbers of zeros, then halves the range."""
+    # A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
+    # the value for `least` zeros and num_others - `most` ones bounds the values for all numbers of zeros in [least,
+    # most]. The range with the largest bound is halved.
     num_others = batch - 1
 
     def bound_range(least: int, most: int) -> tuple[float, int, int]:

@@ -31,8 +31,13 @@ def sweep(num_arms=(2, 3, 4), **options) -> xr.Dataset:
     )
 
 
+@pytest.fixture(scope="module")
+def expected():
+    return sweep()
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, number):
+def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, expected, number):
     compiling, most, lock, compile_it = [], [], threading.Lock(), Program.compile
     all_started = threading.Event()
 
@@ -49,7 +54,6 @@ def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, n
         return compiled
 
     monkeypatch.setattr(local, "cores", lambda: number)
-    expected = sweep()
     monkeypatch.setattr(Program, "compile", together)
     assert sweep().identical(expected)
     assert max(most) == number
@@ -142,8 +146,8 @@ def record_tiles(monkeypatch, run_tile):
     monkeypatch.setattr(local.LocalSource, "_make_runner", make)
 
 
-def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch):
-    expected, started = sweep(), [threading.Event() for _ in range(3)]
+def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch, expected):
+    started = [threading.Event() for _ in range(3)]
 
     def run_tile(program, run):  # the first tile ends after the second has started, the second after the third
         started[program].set()
@@ -157,13 +161,13 @@ def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch):
 
 
 @pytest.mark.parametrize("limit", ["cores", "memory"])
-def test_programs_run_one_after_another(monkeypatch, limit):
-    expected, running, most = sweep(), [], []
+def test_programs_run_one_after_another(monkeypatch, expected, limit):
+    running, most = [], []
 
     def run_tile(program, run):
         running.append(program)
         most.append(len(running))
-        time.sleep(0.2)
+        time.sleep(0.05)
         running.remove(program)
         return run()
 
@@ -176,7 +180,7 @@ def test_programs_run_one_after_another(monkeypatch, limit):
     assert max(most) == 1
 
 
-def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypatch, tmp_path):
+def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypatch, expected, tmp_path):
     has_failed = threading.Event()
 
     def run_tile(program, run):
@@ -194,7 +198,7 @@ def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypat
         with pytest.raises(RuntimeError, match="planted"):
             sweep(store=tmp_path / "store")
     assert jaxdp.open(tmp_path / "store").computed.sum() == 2
-    assert sweep(store=tmp_path / "store").load().equals(sweep())
+    assert sweep(store=tmp_path / "store").load().equals(expected)
 
 
 def test_an_interrupted_sweep_leaves_no_tile_running(monkeypatch):
@@ -202,7 +206,7 @@ def test_an_interrupted_sweep_leaves_no_tile_running(monkeypatch):
 
     def run_tile(program, run):
         running.append(program)
-        time.sleep(0.1)
+        time.sleep(0.05)
         outputs = run()
         running.remove(program)
         return outputs

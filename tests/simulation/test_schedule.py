@@ -116,13 +116,13 @@ def test_tiles_that_were_started_before_are_not_run_again(monkeypatch):
         return {"lane": 10 * point + seed}
 
     ready = runner(tile, 2, monkeypatch)
-    ready.start(requested)
-    concurrent.futures.wait(ready.running)
+    started = ready.start(requested)
+    concurrent.futures.wait(started.running)
     assert len(calls) == 4  # twice the number of tiles at a time
-    parts = list(ready.chunks(requested, lambda lanes: None))
+    parts = list(ready.chunks(requested, lambda lanes: None, started=started))
     assert np.concatenate([arrays["lane"] for _, arrays in parts]).tolist() == list(range(LANES))
     assert len(calls) == -(-LANES // TILE)
-    assert ready.running == []
+    assert started.running == []
 
 
 @pytest.mark.parametrize(("free", "expected"), [(10**9, 6), (4096 * 4, 3), (4096, 1), (None, 6)])

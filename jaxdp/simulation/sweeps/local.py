@@ -15,7 +15,7 @@ from jaxdp.simulation.sweeps.compilation import keep_for
 from jaxdp.simulation.sweeps.lanes import Compiled, Program, tiles_in_flight
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
-from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
+from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner, Started
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
@@ -87,6 +87,7 @@ class LocalSource:
         programs = sorted({chunk.program for chunk in requested})
         chunks_of = {program: [chunk for chunk in requested if chunk.program == program] for program in programs}
         to_compile, to_check, to_start = deque(programs), set(programs), deque(programs)
+        started: dict[int, Started] = {}
 
         def prepare() -> bool:  # returns whether there was something to do
             if not (to_compile and self._ahead):
@@ -101,13 +102,13 @@ class LocalSource:
             return False
 
         def running() -> list[Future[Any]]:
-            return [tile for runner in self._runners.values() for tile in runner.running]
+            return [tile for tiles in started.values() for tile in tiles.running]
 
         def start_next() -> bool:  # returns whether tiles of one more program were started
             if not (to_start and self._ahead and self._can_start_early(to_start[0], len(running()))):
                 return False
             program = to_start.popleft()
-            self._make_runner(program).start(chunks_of[program])
+            started[program] = self._make_runner(program).start(chunks_of[program])
             return True
 
         def work_until_done(awaited: Future[Any]) -> None:
@@ -123,21 +124,18 @@ class LocalSource:
                 if program in to_compile:
                     self._start_compiling(to_compile.popleft())
                 runner = self._runner(program, work_until_done)
-                if program in to_start:
+                if program not in started:
                     to_start.popleft()
-                    runner.start(chunks_of[program])
-                with (
-                    self._report.running(self._running(program)),
-                    contextlib.closing(
-                        runner.chunks(chunks_of[program], self._report.advance, work_until_done)
-                    ) as computed,
-                ):
+                    started[program] = runner.start(chunks_of[program])
+                computed = runner.chunks(chunks_of[program], self._report.advance, work_until_done, started[program])
+                with self._report.running(self._running(program)), contextlib.closing(computed):
                     yield from computed
+                del started[program]
                 self._runners.pop(program)
                 self._plan.release(program)
         finally:
-            for runner in self._runners.values():
-                runner.close()
+            for tiles in started.values():
+                tiles.close()
             for waiting in [program for program, future in self._compiling.items() if future.cancel()]:
                 del self._compiling[waiting]  # a later call compiles it
 

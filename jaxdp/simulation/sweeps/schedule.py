@@ -101,13 +101,22 @@ def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
     return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should fit"
 
 
-class _Started(NamedTuple):
+class Started(NamedTuple):
     """Tiles of a runner: lanes of later tiles, the submitted tiles with their numbers of lanes, and their threads."""
 
     lanes_of_tiles: Iterator[np.ndarray]
     tiles: deque[tuple[int, Future[Arrays]]]
     pool: ThreadPoolExecutor
     aligned: bool
+
+    @property
+    def running(self) -> list[Future[Arrays]]:
+        """The submitted tiles that are not done."""
+        return [tile for _, tile in self.tiles if not tile.done()]
+
+    def close(self) -> None:
+        """Cancels the tiles that wait, and waits until the running tiles are done."""
+        self.pool.shutdown(cancel_futures=True)
 
 
 class Runner:
@@ -126,17 +135,11 @@ class Runner:
         for tile in [*compiled.tiles] * per_device:
             self._idle.put(tile)
         self._first_tile: tuple[np.ndarray, Arrays] | None = None
-        self._started: _Started | None = None
 
     @property
     def at_a_time(self) -> int:
         """The number of tiles that run at a time."""
         return self._gate.limit
-
-    @property
-    def running(self) -> list[Future[Arrays]]:
-        """The tiles that were started and are not done."""
-        return [] if self._started is None else [tile for _, tile in self._started.tiles if not tile.done()]
 
     def seconds_of_a_tile(self) -> float:
         """Runs the first tile and returns its time in seconds. The results are kept for later use."""
@@ -145,23 +148,19 @@ class Runner:
         self._first_tile = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
-    def start(self, requested: Sequence[Chunk]) -> None:
-        """Starts the first tiles of `requested`, whose chunks `chunks` then returns; must be called at most once."""
+    def start(self, requested: Sequence[Chunk]) -> Started:
+        """Starts the first tiles of `requested`, for a later call of `chunks`."""
         aligned = self._size % VECTOR != 0 or not all(chunk.packed for chunk in requested)
-        self._started = _Started(self._tiles(requested, aligned), deque(), ThreadPoolExecutor(self.at_a_time), aligned)
-        self._fill(self._started)
-
-    def close(self) -> None:
-        """Cancels the tiles that wait, and waits until the running tiles are done."""
-        if self._started is not None:
-            self._started.pool.shutdown(cancel_futures=True)
-            self._started = None
+        started = Started(self._tiles(requested, aligned), deque(), ThreadPoolExecutor(self.at_a_time), aligned)
+        self._fill(started)
+        return started
 
     def chunks(
         self,
         requested: Sequence[Chunk],
         advance: Callable[[int], object],
         work_until_done: Callable[[Future[Arrays]], object] = lambda tile: None,
+        started: Started | None = None,
     ) -> Chunks:
         """Yields each chunk with its outputs, a dict of arrays with a leading axis of the chunk's lanes.
 
@@ -170,18 +169,15 @@ class Runner:
         while the caller uses a chunk.
 
         Args:
-            requested: chunks of this program, in the order in which they are returned; the chunks of `start`, if it was
-                called.
+            requested: chunks of this program, in the order in which they are returned.
             advance: called with the number of lanes done since the last call.
             work_until_done: called with the next tile before the runner waits for it; does other work.
+            started: the result of `start(requested)`; None if the tiles were not started.
 
         Raises:
             MemoryError: if a single tile does not fit.
         """
-        if self._started is None:
-            self.start(requested)
-        assert self._started is not None
-        started = self._started
+        started = started or self.start(requested)
         try:
             tile: Arrays = {}
             used = num_in_tile = 0
@@ -204,9 +200,9 @@ class Runner:
                     advance(count)
                 yield chunk, arrays
         finally:
-            self.close()
+            started.close()
 
-    def _fill(self, started: _Started) -> None:
+    def _fill(self, started: Started) -> None:
         while len(started.tiles) < 2 * self.at_a_time and (lanes := next(started.lanes_of_tiles, None)) is not None:
             started.tiles.append((len(lanes), started.pool.submit(self._tile, lanes, started.aligned)))
 

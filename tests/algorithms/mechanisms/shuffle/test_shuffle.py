@@ -24,7 +24,14 @@ from jaxdp.mechanisms import (
     shuffled,
     shuffled_ones,
 )
-from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, count_distribution, delta_measure, worst
+from jaxdp.mechanisms._shuffled_bits import (
+    LEFT_OUT,
+    MARGIN,
+    count_distribution,
+    delta_measure,
+    is_delta_at_most,
+    worst,
+)
 
 INF = math.inf
 SUSPICIOUS = 1e-6
@@ -290,3 +297,11 @@ def test_counts_without_noise_and_of_many_batches():
     noisy = np.asarray(shuffled_ones(jax.random.key(0), jnp.full(1000, 5, jnp.int32), 1.0, batch=5))
     assert noisy.min() >= 0
     assert noisy.max() <= 5
+
+
+@pytest.mark.parametrize("batch", [1, 2, 17, 300])
+@pytest.mark.parametrize(("epsilon", "local_epsilon"), [(0.1, 0.3), (1.0, 5.0), (1.0, 501.0)])
+def test_the_decision_agrees_with_the_exact_delta(epsilon, local_epsilon, batch):
+    delta = shuffle_delta(epsilon, local_epsilon, batch)
+    for limit, expected in ((delta, True), (delta * (1 - 1e-12), False), (delta * (1 + 1e-12), True), (1.0, True)):
+        assert is_delta_at_most(limit, epsilon, local_epsilon, batch) == expected
