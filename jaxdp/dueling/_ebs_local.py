@@ -81,8 +81,9 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is
-            neither "tight" nor "paper". The result's `params` raises this error if a value is out of range.
+        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1 or exceeds this range,
+            or constants is neither "tight" nor "paper". The result's `params` raises this error if a value is out of
+            range.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -38,7 +38,8 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
     The utility of an arm with features x is r = scale x.weights.
 
     Args:
-        features: [num_arms, dim] with dim <= num_arms; the rows are distinct, with norms of at most 1.
+        features: [num_arms, dim] with num_arms >= 2 and 1 <= dim <= num_arms; the rows are distinct, with norms of at
+            most 1.
         weights: w*, [dim] finite numbers, with any norm.
         link: F, a `Link` or the name of a link; for example `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone).
 
@@ -54,9 +55,9 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         every lane, the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
 
     Raises:
-        ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown.
-            The result's `params` raises this error if scale is not finite and > 0, or makes utilities overflow JAX's
-            default float type.
+        ValueError: if features are not as above, weights have another shape, are not finite or make differences of
+            utilities overflow JAX's default float type, or the link is unknown. The result's `params` raises this error
+            if scale is not > 0 or outside the range of this type, or if the regret of a duel overflows it.
 
     Values:
         scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The true weights are
@@ -105,7 +106,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return params.scale * (entry(gaps, left) + entry(gaps, right))
 
     def left_wins(key, params: Params, action) -> jax.Array:
-        """Returns 1 if the left arm wins. The winner of a pair does not depend on which arm is on the left."""
+        """Returns 1 if the left arm wins, else 0. The winner of a pair does not depend on which arm is on the left."""
         left, right = action[0], action[1]
         lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)  # arms by number
         lower_wins = uniform_from_key(key, jnp.asarray(params.gaps).dtype) < chance(params, lower, higher)

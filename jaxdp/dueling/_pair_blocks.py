@@ -59,8 +59,8 @@ class Evidence(NamedTuple):
         lead: L, the weighted noisy wins minus losses of the row's arm against the column's arm.
         weight: N, the weighted number of duels.
         allowance: 4 spread times `Released.noise`, where spread is exploration_rate ln t. With P the preference matrix,
-            (L + allowance) / (2 N) + sqrt(spread / N) is an upper bound on P[row, column] - 1/2; the allowance covers
-            the exponential tails of Laplace noise.
+            (L + allowance) / (2 N) + sqrt(spread / N) is an upper confidence bound on P[row, column] - 1/2; the
+            allowance covers the exponential tails of Laplace noise.
     """
 
     lead: jax.Array

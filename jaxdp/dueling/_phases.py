@@ -177,7 +177,7 @@ def empty_passes(num_arms: int) -> np.ndarray:
 def passes_of(duels: float, size: int) -> int | None:
     """Returns the least number of passes in which each of `size` active arms is the left arm in >= `duels` duels.
 
-    Returns None if the phase would have more rounds than an integer can count.
+    Returns None if the phase would have `largest_integer()` or more rounds.
     """
     largest = largest_integer()
     if not duels * size < largest:

@@ -79,7 +79,10 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
 
 
 def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: float) -> bool:
-    """Returns whether a batch of `users` users is (epsilon, delta)-DP at the local budget that the radius requires."""
+    """Returns whether a batch is known to be (epsilon, delta)-DP at the local budget that the radius requires.
+
+    Returns False if this local budget is above max(epsilon, 8).
+    """
     share = math.sqrt(load / users)  # 1 / c
     needed = 2 * math.atanh(share) if share < 1 else math.inf
     if needed <= epsilon:

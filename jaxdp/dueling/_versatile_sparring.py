@@ -155,14 +155,15 @@ def versatile_sparring(
         else 0 (clipped).
 
     Raises:
-        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; if horizon is missing for Gaussian
-            reports, or given for randomized response. The result's `params` raises this error if a value is out of
-            range.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, report or losses is unknown, or
+            horizon < 1 or exceeds this range; if horizon is missing for Gaussian reports, or given for randomized
+            response. The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        failure_prob: with Gaussian reports, in (0, 1), by default 0.05.
+        failure_prob: with Gaussian reports, in (0, 1), by default 0.05; bounds the probability that any of the T
+            reports is clipped.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.

@@ -62,12 +62,12 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
         order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi,
         2024, equation 2); `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if
-        a single arm has the largest utility); `best_duels`, the number of rounds with a pseudo-regret of zero;
-        `left_wins`, the number of rounds that the left arm wins. The regrets of an arm outside [0, num_arms) are NaN.
-        Recommendations are arms, as for `matrix_duels`.
+        a single arm has the largest utility, and float64 distinguishes all its preferences from 1/2); `best_duels`, the
+        number of rounds with a pseudo-regret of zero; `left_wins`, the number of rounds that the left arm wins. The
+        regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms, as for `matrix_duels`.
 
     Raises:
-        ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
+        ValueError: if utilities are not a vector of at least two finite numbers, or a pseudo-regret exceeds the range
             of JAX's default float type; if the link is unknown, or visits are not a `Visits`. The result's `params`
             raises this error if link_scale is not finite and > 0, or makes utility differences overflow float64, or
             moves a preference so close to 1/2 that float64 cannot represent it.
@@ -135,9 +135,9 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
     Raises:
         ValueError: if preference_matrix is not a preference matrix, regret is unknown, regret is "strong" or "weak" and
-            there is no Condorcet winner, or visits are not a `Visits`. The result's `params` raises this error if gap
-            is not > 0, moves a preference out of [0, 1] or so close to 1/2 that float64 cannot represent it, or all
-            preferences are 1/2.
+            there is no Condorcet winner, or visits are not a `Visits`. If a gap is given, the result's `params` raises
+            this error if gap is not > 0 or outside the range of JAX's default float type, moves a preference out of
+            [0, 1] or so close to 1/2 that float64 cannot represent it, or all preferences are 1/2.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2. All distances are multiplied by one
@@ -177,8 +177,8 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
         The scaled matrices, of the same shape.
 
     Raises:
-        ValueError: if gap is not > 0, all preferences are 1/2, or a distance becomes larger than 1/2 or too small for
-            float64.
+        ValueError: if a gap is given, and it is not > 0 or outside the range of JAX's default float type, all
+            preferences are 1/2, or a distance becomes larger than 1/2 or too small for float64.
     """
     leads = matrices - 0.5
     scaled = with_smallest(gap, np.abs(leads))
@@ -205,7 +205,7 @@ def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndar
 
 
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """Returns a user's answer to a duel, [] int32: 1 if the left arm wins.
+    """Returns a user's answer to a duel, [] int32: 1 if the left arm wins, else 0.
 
     One uniform number from the key decides, for every duel that could be played, whether the arm with the lower number
     wins. The winner does not depend on which arm is on the left. An arm outside [0, num_arms) is treated as the nearest

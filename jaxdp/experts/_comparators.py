@@ -27,7 +27,7 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
     """Checks the comparator's number of switches, and returns it as an int; None if it is None.
 
     Raises:
-        ValueError: if num_switches is not an integer >= 0, or is not below the horizon.
+        ValueError: if num_switches is not an integer >= 0, or is not below the horizon, if a horizon is given.
     """
     if num_switches is None:
         return None
@@ -38,7 +38,7 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
 
 
 def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
-    """Returns the `Comparison` before the first round."""
+    """Returns the `Comparison` before the first round; without switches if `num_switches` is None."""
     zeros = jnp.zeros(((num_switches or 0) + 1, num_experts), default_float())
     return Comparison(compensated.zero(zeros), compensated.zero(zeros[0, 0]))
 

@@ -74,8 +74,9 @@ def counter_weights(
         otherwise, memory does not depend on it.
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes. The result's `params`
-            raises this error if a value is out of range.
+        ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; if num_switches is not an
+            integer >= 0, or is None for `markov()`. The result's `params` raises this error if a value is out of range,
+            or the class has no sequence with num_switches switches.
 
     Values:
         epsilon: the privacy budget, > 0.

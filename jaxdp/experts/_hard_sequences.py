@@ -17,9 +17,9 @@ def lower_bound_losses(
 ) -> Environment:
     """Losses of the lower bound for shifting adversaries: the phases draw their good experts from disjoint sets.
 
-    The rounds are divided into num_phases phases of equal length. Each phase draws its good expert from N / num_phases
-    experts that no other phase uses. So earlier phases contain no information about this expert, and each phase
-    costs a private learner a regret of about ln(N / num_phases) / epsilon.
+    The rounds are divided into num_phases phases of equal length. Each phase draws its good expert from about N /
+    num_phases experts that no other phase uses. So earlier phases contain no information about this expert, and each
+    phase costs a private learner a regret of about ln(N / num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
@@ -33,12 +33,12 @@ def lower_bound_losses(
         `shifting_losses` with equal segments and good experts from disjoint sets.
 
     Raises:
-        ValueError: as `shifting_losses`.
+        ValueError: if num_phases is not an integer >= 1, or `shifting_losses` raises this error.
 
     Values:
         gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all other experts have
             losses of 0 or 1 with mean 1/2. With `gap=1, other_mean=1`, all other losses are 1.
-        num_shifts: number of phases minus one, in [0, num_phases).
+        num_shifts: number of phases minus one, in [0, num_phases), by default num_phases - 1.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), section 3.2, "Lower bound for shifting
@@ -73,8 +73,8 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
         dtype.
 
     Raises:
-        ValueError: if neither the environment nor the arguments define a horizon, or `horizon` is larger than the
-            environment's horizon.
+        ValueError: if key is not a single typed PRNG key, neither the environment nor the arguments define a horizon,
+            `horizon` is < 1 or larger than the environment's horizon, or the environment's `params` raises this error.
 
     Examples:
         >>> from jaxdp.experts import loss_sequence
@@ -103,13 +103,13 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
 
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
-    """Returns deterministic losses for which follow-the-leader has loss 1 in at least about half of the rounds.
+    """Returns fixed losses; after the first period, follow-the-leader has loss 1 in at least half of the rounds.
 
-    In the first period of `period` rounds, experts with even indices have loss 1, and experts with odd indices have
-    loss 0. In each later period the two groups swap their losses. As an exception, losses in the first period are 1/2
-    instead of 1. So the experts with the smaller total loss after a period have loss 1 in the next period. A sequence
-    of experts that switches after every period has no loss. With period 1, follow-the-leader has loss 1 in all rounds
-    after the first round.
+    In the first `period` rounds, experts with even indices have loss 1/2, and experts with odd indices have loss 0. In
+    the second period of this length, odd experts have loss 1, and even experts have loss 0. In each later period the
+    two groups swap their losses. So the experts with the smaller total loss after a period have loss 1 in the next
+    period. A sequence of experts that switches after every period has no loss. With period 1, follow-the-leader has
+    loss 1 in all rounds after the first round.
 
     Args:
         num_experts: number of experts, >= 2.

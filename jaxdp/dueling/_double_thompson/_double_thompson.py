@@ -108,7 +108,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         - Sensitivity, "blocks": an outcome changes one total of a pair's wins, by at most 1, and this total is released
           once with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
         - Released: all reports ("local"), or the noisy totals in the public state's `released` ("blocks").
-        - Private: no part of the state ("local"), or the wins in unfinished blocks ("blocks").
+        - Private: no part of the state ("local"), or the exact wins in each pair's latest block ("blocks").
 
     Source:
         Wu & Liu (2016), Algorithm 1 (D-TS). At epsilon = inf, "local" is this algorithm.

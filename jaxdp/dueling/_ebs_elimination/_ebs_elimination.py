@@ -134,8 +134,8 @@ def ebs_elimination(
           that may become active if 2^(K - 1) failure_prob <= K T.
         * One entry in each remaining arm's counter removes the wins over all arms that are dropped together. Scores are
           compared after every round; scores that a removal changes are compared in the next round.
-        * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing. Noise is
-          integer, as in `laplace`.
+        * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale (2^-12 if the scale is at most 1),
+          which is post-processing. Noise is integer, as in `laplace`.
 
     Math:
         Let $w_i$ be the counter's estimate of the wins of arm $i$ in its $n_i$ duels as the left arm against active

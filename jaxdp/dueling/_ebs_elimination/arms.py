@@ -21,7 +21,7 @@ class Params:
         noise: parameters of the noise of the counters' nodes.
         quantum: [] float, a power of two; noisy nodes are rounded to multiples of it.
         squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: r sqrt(n) bounds the error of the
-            number of wins in n duels (see `radii.score_radii`).
+            number of wins in n duels (see `radii.score_radii`; all entries are equal with the paper's constants).
         intercepts: [lines] float >= 0. Line j bounds a counter's error by intercepts[j] plus the sum over levels h of
             slopes[h, j] times digit h of the counter's clock, which is its number of entries.
         slopes: [levels, lines] float >= 0, the slopes of these lines.
@@ -36,7 +36,7 @@ class Params:
 
 
 class Private(NamedTuple):
-    """The state that only the curator knows.
+    """The state that only the curator knows. It no longer changes once a single arm is left.
 
     Attributes:
         wins: [num_arms, num_arms] integer, number of duels that the row's arm, on the left, won against the column's
@@ -49,7 +49,7 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """The releases so far, and values computed from them.
+    """The releases so far, and values computed from them. They no longer change once a single arm is left.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.

@@ -27,12 +27,12 @@ LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
-    """The active arms in the order of `Public.tie_rank`; the arrays of a block have one column for each active arm.
+    """The columns of a block's arrays: the active arms in the order of `Public.tie_rank`, then columns without an arm.
 
     Attributes:
         arm: [columns] int32, the arm of each column; 0 for a column without an arm.
         active: [columns] bool, whether the column belongs to an arm.
-        column: [num_arms] int32, the column of each active arm.
+        column: [num_arms] int32, the column of each active arm; unused for other arms.
     """
 
     arm: jax.Array

@@ -16,7 +16,7 @@ from jaxdp.dueling._ebs_elimination.radii import NoiseLines, noise_lines, on_lat
 from jaxdp.mechanisms._grid import LARGEST_SCALE
 from jaxdp.validation import WITH_X64, check_epsilon, check_positive, check_probability, largest_integer
 
-LATTICE_BITS = 12  # noisy nodes are multiples of about 2^-12 times the noise's scale
+LATTICE_BITS = 12  # noisy nodes are multiples of about 2^-12 times the noise's scale; of 2^-12 if the scale is <= 1
 TAILS = {"laplace": 44, "gaussian": 10}  # the noise is almost never larger than this number times its scale
 
 
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
     Attributes:
         num_arms: number of arms K.
         horizon: rounds T.
-        entries: largest number of entries of an arm's counter, T + K.
+        entries: T + K, an upper bound on the number of entries of an arm's counter.
         is_paper: whether bounds use the paper's constants.
     """
 
@@ -50,8 +50,9 @@ def calibrate(
         confidence_multiplier: factor that multiplies the bounds' widths.
 
     Raises:
-        ValueError: if a value is out of its range, the noise would overflow JAX's integers, or a bound is not within
-            the range of JAX's default float type.
+        ValueError: if a value is out of its range, failure_prob underflows when all arms and entries share it (not with
+            the paper's constants), the noise would overflow JAX's integers, or a bound is not within the range of JAX's
+            default float type.
     """
     budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
     check_probability("failure_prob", failure_prob)
@@ -104,7 +105,7 @@ def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
     """Returns the proven `Params.squared_radius` and noise lines, each with half of failure_prob."""
-    failure_prob_each = failure_prob / (2 * sizes.num_arms * sizes.entries)  # for one arm in one round
+    failure_prob_each = failure_prob / (2 * sizes.num_arms * sizes.entries)  # for one arm's counter after one entry
     if not failure_prob_each > 0:
         raise ValueError(f"failure_prob must be larger: all arms and rounds share it, got {failure_prob}")
     lines = noise_lines(

@@ -58,8 +58,8 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 def add_rounded_noise(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
     """Adds noise from `draw` to the exact integer sums of nodes, and rounds the result to a lattice.
 
-    The rounding is post-processing of an exact sum of integers. Sums of numbers on the lattice do not depend on the
-    order of the numbers, so programs that add in different orders agree.
+    The rounding is post-processing of an exact sum of integers. Sums of numbers on the lattice are exact up to 2^24
+    multiples of the quantum in float32 (2^53 in float64). Up to there, programs that add in different orders agree.
     """
     quantum = jnp.asarray(params.quantum)
     fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact if the quantum is at most 1

@@ -28,8 +28,8 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Returns bounds on the errors of sums of wins at all times, for each size of the active set.
 
-    With probability 1 - failure_prob, at all times and for all active sets, the best arm's wins are at most r sqrt(n)
-    below their mean, and the other arms' wins at most r sqrt(n) above. The proof is in
+    With probability at least 1 - failure_prob, at all times and for all active sets, the best arm's wins are at most
+    r sqrt(n) below their mean, and the other arms' wins at most r sqrt(n) above. The proof is in
     `docs/proofs/ebs_elimination.md`, section "Shares of wins".
 
     Args:

@@ -1,6 +1,7 @@
 """The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep (see `blocks`).
 
-The last axis of arrays is the batch axis (lanes). There are few arms, so vector instructions work across lanes.
+The last axis of arrays is the batch axis (lanes). There are few arms, so vector instructions work across lanes. The
+axis `num_arms` has one entry for each column of a block (see `blocks.Columns`).
 """
 
 import functools
@@ -123,7 +124,7 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> LeastPlay
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     """Computes the effects of a block, up to the first drop; the last axis of all arrays is the batch axis.
 
-    A pair's right arm is one of `num_opponents` arms; the pairs' left arms may be a subset of these.
+    The left arms are the arms of the block's columns. The right arms are numbers of arms, below `num_opponents`.
     """
     num_arms, lanes = block.active.shape
     num_sweeps = len(block.noise) // num_arms
@@ -245,7 +246,7 @@ def _first_drop(low: jax.Array, high: jax.Array, least_played: LeastPlayed) -> j
 
 
 def _windows(operation, values: jax.Array, size: int) -> jax.Array:
-    """Reduces each window of `size` consecutive rows, except the first window, by the operation."""
+    """Reduces each window of `size` consecutive rows, except the first window, by `jnp.maximum` or `jnp.minimum`."""
     width = 1
     while 2 * width <= size:
         values = operation(values[width:], values[:-width])

@@ -68,7 +68,8 @@ class Params:
         failure_prob: [] float in (0, 1).
         confidence_multiplier: [] float > 0, multiplies the number of a phase's duels.
         radius: [] float > 0, the maximum norm of estimated weights.
-        slope: [] float > 0, kappa, a lower bound on the slope of the logistic function.
+        slope: [] float > 0, kappa, the smallest slope of the logistic function at arguments up to 2 radius in absolute
+            value, or up to 2 (radius + 1) with the paper's constants.
         features: [num_arms, dim] float.
         first: the design for all arms.
     """
@@ -140,16 +141,17 @@ def g_optimal_elimination(
     for a design that is not optimal. The last remaining arm duels with itself.
 
     Args:
-        features: [num_arms, dim] with dim <= num_arms; the rows are distinct, with norms of at most 1.
+        features: [num_arms, dim] with num_arms >= 2 and 1 <= dim <= num_arms; the rows are distinct, with norms of at
+            most 1.
         constants: "tight"; or "paper": the published numbers of duels, for the same estimator. With q = failure_prob, T
             = horizon, d = dim and kappa = sigma'(2 (radius + 1)), the published number is N = 16 d^5 ln(d T / q) /
             (kappa epsilon xi) + 64 d ln(T / q) / (kappa xi)^2. Every phase then plays t0 = 2 (d^1.5 + d sqrt(ln(1 /
             q)))^2 + (16 d / kappa^4) (d^2 + ln(T / q)) further duels, in proportion to the design for all arms. Arms
             stay if they are less than 2 xi below the largest estimated utility.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
-        design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum.
-            A smaller gap takes more steps, and reduces the number of duels by at most this fraction. In float32 the gap
-            can hardly be smaller than 1e-2.
+        design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum, if
+            4,096 steps reach it. A smaller gap takes more steps, and reduces the number of duels by at most this
+            fraction. In float32 the gap can hardly be smaller than 1e-2.
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,
@@ -165,12 +167,12 @@ def g_optimal_elimination(
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies N and t0.
-        radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that confidence_multiplier is 1, and users
-            follow the logistic model with |w*| <= radius. Then the best arm is dropped with probability <=
-            failure_prob, and after phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller
-            confidence_multiplier explores less; this does not change the privacy, but gives up the guarantee. For arms
-            without features, use the rows of an identity matrix; then the guarantee assumes logistic preferences
-            (Bradley-Terry-Luce).
+        radius: > 0, by default 1, an upper bound on the norm of w*. Suppose that constants is "tight",
+            confidence_multiplier is 1, and users follow the logistic model with |w*| <= radius. Then with probability
+            >= 1 - failure_prob the best arm is never dropped, and after each phase l all remaining arms have a utility
+            within 2 xi of the best arm's. A smaller confidence_multiplier explores less; this does not change the
+            privacy, but gives up the guarantee. For arms without features, use the rows of an identity matrix; then the
+            guarantee assumes logistic preferences (Bradley-Terry-Luce).
 
     Privacy:
         - Claim: epsilon-DP in the central model.

@@ -23,8 +23,8 @@ class Design:
 
     Attributes:
         pairs: [num_slots, 2] int32, the arm with the larger index first; pairs of weight 0 are padding.
-        weights: [num_slots] float >= 0, with sum 1.
-        value: [] float, the largest z.V(weights)^-1.z over differences z.
+        weights: [num_slots] float >= 0, with sum 1; all 0 if rank is 0.
+        value: [] float, the largest z.V(weights)^-1.z over differences z; 0 if rank is 0.
         rank: [] int32, dimension of the span of the differences.
     """
 

@@ -9,7 +9,8 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # possible step lengths, as fractions of the full step; the largest valid one is used
+# Possible step lengths, as fractions of the full step. The largest valid one is used; the smallest if none is valid.
+LENGTHS = 4.0 ** -np.arange(10)
 SHORT = float(np.log(1.5))  # a step that changes no utility by more than this has length 1
 WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's result
 

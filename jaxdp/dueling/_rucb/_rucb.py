@@ -5,7 +5,7 @@ The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release
 * The wins w_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left arm.
 * C, the arms that may beat all others, is `champions`. B, which contains at most one arm of C, is `hypothesis`;
-  `next_hypothesis` derives B from C.
+  `next_hypothesis` derives B from C and the previous B.
 * `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat a_c most easily.
 """
 
@@ -131,7 +131,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
           total is released once with Laplace(1 / epsilon) noise. Blocks have different users, so they compose in
           parallel.
         - Released: all reports ("local"), or the noisy totals, `released` ("blocks").
-        - Private: no part of the state ("local"), or the wins of unfinished blocks ("blocks").
+        - Private: no part of the state ("local"), or the exact wins in each pair's latest block ("blocks").
 
     Source:
         Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; at epsilon = inf, "local" is this algorithm. Asi & Saha
