@@ -49,8 +49,9 @@ class Params:
         feature_norm: [] float > 0, L; differential features with a norm above 2 L are rescaled to norm 2 L. L must not
             depend on the data.
         radius: [] float > 0, bound B on the parameter's norm; infinity means no bound.
-        tolerance: [] float > 0, 2 L times the maximum distance of the solver's point from the exact minimiser. No
-            margin changes by more than this.
+        tolerance: [] float > 0. At finite epsilon, 2 L times the maximum distance of the solver's point from the exact
+            minimiser; no margin changes by more than this. At epsilon = inf, the maximum certificate of a converged
+            point; see `distance_bound`.
     """
 
     noise_multiplier: Scalar
@@ -116,8 +117,8 @@ def objective_perturbation_full(
     features.
 
     Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
-    differential feature with a norm above 2 L is rescaled to norm 2 L, a feature that is not finite is replaced by
-    zero, and labels are clipped to [0, 1].
+    differential feature with a norm above 2 L is rescaled to norm 2 L, a differential feature with an entry that is not
+    finite is replaced by the zero vector, and labels are clipped to [0, 1].
 
     Args:
         constants: "tight" or "paper"; determines the smallest allowed beta.
@@ -135,7 +136,7 @@ def objective_perturbation_full(
     Raises:
         ValueError: if constants is unknown, weights is not "none" or max_steps < 1. The result's `params` raises this
             error if epsilon <= 0, delta is outside (0, 1), regularization is below the least beta, another value is not
-            > 0, or feature_norm is not finite.
+            > 0, or feature_norm, regularization or tolerance is not finite.
         RuntimeError: from `estimate`, if the solver did not converge.
 
     Privacy:
@@ -144,16 +145,17 @@ def objective_perturbation_full(
         - Sensitivity: L, radius and beta must be chosen without the data. If one record is replaced, the w that leads
           to a given theta moves by at most 4 L, and the solver's point, given the exact minimiser, by at most tolerance
           / L. The exact minimiser spends epsilon / 2 + log(1 + L^2 / beta), and less than half of delta; the noise on
-          the solver's point spends the rest. The least beta would leave only about epsilon^2 / 8 for this noise, so the
-          default is twice the least beta.
+          the solver's point spends the rest. The least beta of "tight" would leave only about epsilon^2 / 8 for this
+          noise, so the default is twice as large, 4 L^2 / epsilon, for both constants.
         - Slack: audits reach only a small part of epsilon, because no data attain all bounds together.
         - Proofs: `docs/proofs/objective_perturbation_full.md`.
         - Not covered: the event that nothing is released because the solver did not converge. In exact arithmetic
-          Newton's method always converges. In floating point it fails if the tolerance is close to rounding errors.
-          These errors depend on the data, so a failure reveals one bit about the data. Choose the tolerance so that no
-          failure occurs. Use `zero_sum` or 64-bit floats if the features do not span the space (as features of pairs of
-          items), since then only beta curves the objective in some direction. The claim also does not cover rounding of
-          the certificate and of the noise, or the solver's running time.
+          Newton's method converges if max_steps is large enough. In floating point it fails if the tolerance is close
+          to rounding errors. These errors and the number of steps depend on the data, so a failure reveals one bit
+          about the data. Choose the tolerance and max_steps so that no failure occurs. Use `zero_sum` or 64-bit floats
+          if the features do not span the space (as features of pairs of items), since then only beta curves the
+          objective in some direction. The claim also does not cover rounding of the certificate and of the noise, or
+          the solver's running time.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise
@@ -246,7 +248,7 @@ def perturbed_minimizer(
     `w`, [dim] float, is the paper's w divided by 2 L.
     """
     # Features x / (2 L) have norm at most 1. With the parameter 2 L theta, margins do not change; w becomes w / (2 L),
-    # and beta / L^2 becomes beta / (4 L^2).
+    # and beta becomes beta / (4 L^2), a quarter of `params.regularization`.
     dtype, num_samples = features.dtype, features.shape[0]
     width = 2 * jnp.asarray(params.feature_norm, dtype)
     radius = jnp.asarray(params.radius, dtype) * width

@@ -4,11 +4,11 @@ Features and labels are as in `Ballots.design`. Features are e_i - e_j for all p
 num_items] float. Labels are [num_ballots, num_pairs] integers: 2 if a ballot ranks i above j, 0 if it ranks j above i,
 1 if it gives no preference (tied, or unknown because an item is unranked). y = label / 2 in {0, 1/2, 1}.
 
-A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
-do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
-sum over ballots and all pairs of log(1 + exp(x^T theta)) - y x^T theta. This BTL likelihood counts a missing preference
-as half a win for each item. It ranks items by their Borda scores, the sums of y over opponents and ballots.
-`ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
+A ballot also reveals *which* items its voter ranked. So the private estimators choose the pairs that a voter answers
+about without looking at the ballot, and take "no preference" as an answer, y = 1/2. Apart from noise and the random
+pairs of `ballot_rr`, they minimise the sum over ballots and all pairs of log(1 + exp(x^T theta)) - y x^T theta. This
+counts a missing preference as half a win for each item, and ranks items by their Borda scores, the sums of y over
+opponents and ballots. `ballot_mle` uses only stated preferences; without ties and unranked items the objectives agree.
 """
 
 import math
@@ -132,8 +132,8 @@ def _claim(
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
     r"""Builds the non-private BTL maximum-likelihood estimator for ballots, a baseline for the private estimators.
 
-    Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
-    `Ballots.comparisons`.
+    Every stated preference counts as one comparison; labels of 1 do not count. The estimate is as from `mle` on
+    `Ballots.comparisons`, with the same option `unranked`.
 
     Args:
         max_steps: maximum number of gradient evaluations, >= 1.
@@ -206,9 +206,9 @@ def ballot_objective_perturbation(
         An estimator like `ballot_mle`, but its `params` also take epsilon and, for Gaussian noise, delta.
 
     Raises:
-        ValueError: as `ballot_mle`; if weights or noise is unknown. The result's `params` also raises this error if
-            epsilon <= 0 or delta is outside (0, 1). `privatize` raises it if there are more than max_dim items, or more
-            ballots than floats can count exactly (2^24 / (m - 1) in 32-bit mode).
+        ValueError: as `ballot_mle`; if weights or noise is unknown, or max_dim < 1. The result's `params` also raises
+            this error if epsilon <= 0 or delta is outside (0, 1). `privatize` raises it if there are more than max_dim
+            items, or more ballots than floats can count exactly (2^24 / (m - 1) in 32-bit mode).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.

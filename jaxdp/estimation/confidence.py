@@ -57,13 +57,14 @@ class ConfidenceSet(NamedTuple):
         return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
-        """Transforms vectors to coordinates in which the set is a ball of radius `width`.
+        """Multiplies vectors by shape^(-1/2), in orthonormal coordinates of the span of basis.
 
         Args:
             vectors: [..., dim] float; parts orthogonal to basis are dropped.
 
         Returns:
-            [..., rank] float. Over the set, the maximum of v.(theta - center) is width times the norm of v's transform.
+            [..., rank] float; NaN if shape is not positive definite on the span of basis, up to rounding. Over the set,
+            the maximum of v.(theta - center) is width times the norm of v's transform.
         """
         flat = vectors.reshape(-1, vectors.shape[-1])
         flat = flat if self.basis is None else _product(flat, self.basis)
@@ -82,7 +83,7 @@ class ConfidenceSet(NamedTuple):
             direction: [..., dim] float; under `zero_sum` its mean is subtracted.
 
         Returns:
-            Low and high, [...] float each; NaN if width is NaN.
+            Low and high, [...] float each; NaN if width or the result of `whitened` is NaN.
         """
         middle = _product(direction, self.center)
         reach = self.width * jnp.linalg.norm(self.whitened(direction), axis=-1)
@@ -288,13 +289,14 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Returns:
         An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default
-        0), failure_prob (0.1) and curvature (0, for which coverage is proven).
+        0), failure_prob (0.1) and curvature (0, for which coverage is proven). With it, `estimate` takes neither
+        `intervals` nor `offset`.
 
     Raises:
-        ValueError: if the estimator has no `noise` or keeps features private. The result's `params` raises this error
-            if ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with
-            ridge > 0, curvature = 0 or regularization > 0, since the set would then contain everything. `estimate`
-            raises it if ridge is too small for features that do not span all directions.
+        ValueError: if estimator is not an `Estimator`, has no `noise` or keeps features private. The result's `params`
+            raises this error if ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is
+            infinite with ridge > 0, curvature = 0 or regularization > 0, since the set would then contain everything.
+            `estimate` raises it if ridge is too small for features that do not span all directions.
 
     Privacy:
         - As the estimator; the set is post-processing of its estimate and of public features.

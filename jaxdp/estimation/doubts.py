@@ -152,7 +152,7 @@ def _size(features: np.ndarray) -> float:
 
 
 def is_unbounded(features: np.ndarray, values: Mapping[str, Any]) -> bool:
-    """Returns whether values["radius"] is infinite, or too large to bound a search for features of this size."""
+    """Returns whether values["radius"] is infinite or too large to bound a search; False if there is no such value."""
     return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
 
 
@@ -178,7 +178,7 @@ def warn_doubts(
         features: the features that the user passed, as a NumPy array.
         values: the estimator's values, with defaults.
         repeats: number of labels of each row of features; more than one only for ballots.
-        ridge: whether the objective has a penalty.
+        ridge: whether the objective has a penalty. If so, only convergence and a constant step size are checked.
     """
     reads_features = estimator.features_public and features.ndim in (2, 3)
     if np.any(np.isposinf(getattr(estimate, "certificate", np.inf))):  # the algorithm has no solver and no certificate

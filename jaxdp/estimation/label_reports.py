@@ -19,7 +19,7 @@ def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 
 
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label; used as `privatize` of the local estimators.
+    """Returns every user's randomized label; used as `privatize` of local estimators, such as `debiased_rr`.
 
     Labels of a float type may be ties, 1/2. A user with label y first draws a coin that is 1 with probability y, and
     reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability (1 - p) + (2p -

@@ -87,6 +87,10 @@ def fit_large_statistic(
         report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity. It may overwrite the
             features. Only for weighted and whitened releases. If it is given, the key and the labels are not used.
         offset: [num_samples] float64, public parts of the margins; None means 0.
+
+    Raises:
+        MemoryError: if the fit needs more than the free memory.
+        ValueError: if there are more features than `release.max_dim`.
     """
     release.check_dim(features.shape[1])
     check_memory(features, whitened=release.whitened, weighted=release.is_weighted)

@@ -104,7 +104,9 @@ class _Problem:
     def newton_step(
         self, point: _Point, gradient: np.ndarray, product: np.ndarray, towards: np.ndarray, target: float
     ) -> _Point:
-        """Minimises the quadratic model over the ball, in the span of theta and preconditioned residuals.
+        """Returns the step that minimises the quadratic model over the ball, as changes of theta and of the margins.
+
+        The step is in the span of preconditioned residuals and, if the radius is finite, theta.
 
         Args:
             point: the current point.
@@ -145,10 +147,10 @@ def _minimize_in_ball(
     Returns (coefficients, multiplier).
 
     Args:
-        hessian: [rank, rank] float64, of the quadratic model in the coefficients.
+        hessian: [rank, rank] float64, directions @ H @ directions.T.
         directions: [rank, dim] float64, of unit norm.
         gradient: [dim] float64.
-        theta: [dim] float64, a multiple of the first direction, or 0.
+        theta: [dim] float64; if the radius is finite, a multiple of the first direction, or 0.
         radius: radius of the ball.
     """
     hessian = hessian + np.diag(SMALL_JITTER * np.diagonal(hessian))
@@ -235,14 +237,16 @@ def fit_blocks(
         statistic: [dim] float64, the statistic or an unbiased estimate of it, divided by the mean weight.
         regularization: beta / mean weight, >= 0.
         weights: [num_samples] float64 of mean 1; None means that all are 1.
-        radius: radius of the ball; infinity means no bound.
+        radius: radius of the ball; infinity means no bound. A radius above `FARTHEST`, for features scaled to a root
+            mean square of 1 to 2, counts as infinite.
         tolerance: bound on the norm of the projected gradient, for features of root mean square 1 to 2.
         offset: [num_samples] float64, public parts of the margins; None means 0.
 
     Returns:
         The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 * tolerance, with A =
-        Sigma / 4 + (beta / n) I. At the radius, g is the Lagrangian's gradient, and the Lagrange multiplier is added to
-        beta / n.
+        Sigma / 4 + (regularization / n) I. At the radius, g is the Lagrangian's gradient, and the Lagrange multiplier
+        is added to regularization / n. If the solver did not converge, `certificate` is for the point before the last
+        step, and theta is NaN if the certificate is NaN.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

@@ -114,7 +114,8 @@ def mle(
         The loss is a mean instead of a sum. The minimiser is the same.
 
     Math:
-        With signs $s_i = 2 y_i - 1$ of the labels and the link $F$, the estimate is
+        If no label is a tie and all weights are 1, the estimate is, with signs $s_i = 2 y_i - 1$ of the labels and the
+        link $F$,
 
         $$
         \hat\theta = \operatorname{argmin}_{|\theta| \le B} \; -\frac{1}{n} \sum_i \ln F(s_i x_i^\top \theta)
@@ -203,7 +204,7 @@ def debiased_rr(
 
     Raises:
         ValueError: if max_steps < 1 or the unit is unknown. The result's `params` raises this error if epsilon, radius
-            or tolerance is not > 0.
+            or tolerance is not > 0, or persons are not a vector of at least one id.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -275,8 +276,8 @@ def mle_rr(
 
     Minimises the mean of -log[p F(s x^T theta) + (1 - p) F(-s x^T theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general. Let |phi| <= L, so that |x^T theta| <= 2 L B for the radius B. With the logistic
-    link, the Hessian is positive definite in the ball for all reports only if epsilon > 4 L B (the paper says 2 L B).
-    The search starts at zero, and the certificate certifies only a stationary point.
+    link, the loss of each report has positive curvature at all margins in [-2 L B, 2 L B] exactly if epsilon > 4 L B
+    (the paper says 2 L B). The search starts at zero, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).

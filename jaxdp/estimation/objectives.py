@@ -78,7 +78,8 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
 
     P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and p =
     sigmoid(epsilon). The loss is the negative log likelihood plus a constant, times a factor. Constant and factor keep
-    value, slope and curvature at the scale of the label loss for every epsilon, so that float32 resolves them.
+    the expected value, slope and curvature at the scale of the label loss for every epsilon, so that float32 resolves
+    them.
 
     Args:
         link: the preference model F.
@@ -179,7 +180,7 @@ def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.A
 def statistic_objective(
     features: jax.Array, statistic: jax.Array, regularization: jax.Array, weights: jax.Array | None = None
 ) -> Objective:
-    """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
+    """Builds the mean logistic loss, in which labels y_i enter only through the statistic S = sum_i w_i y_i x_i.
 
     The loss is (1/n) sum_i w_i log(1 + exp(x_i^T theta)) - S^T theta / n + beta / (2 n) * |theta|^2. It is convex for
     every real S, even if S comes from de-biased reports or has noise.
@@ -231,7 +232,7 @@ def choice_objective(
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
-        statistic: [dim] float, S, the sum of the chosen actions' features or an unbiased estimate of this sum.
+        statistic: [dim] float, S, the sum of w_i times the chosen actions' features, or an unbiased estimate of it.
         regularization: [] or [dim] float >= 0, beta for each component, on the scale of the sum over samples.
         depth: number of choices of each sample, static.
         weights: [num_samples] float >= 0, w_i, with mean 1; None means that all are 1.

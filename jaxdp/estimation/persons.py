@@ -15,7 +15,7 @@ from jaxdp.validation import check_choice
 
 PRIVACY_UNITS = ("label", "person")
 PERSON = "one person"
-_LARGEST_GRAM = 4096  # maximum number of labels of one person for which all inner products are computed
+_LARGEST_GRAM = 4096  # maximum number of labels of one person for which the bound from inner products is computed
 _SLACK = 1 + 1e-9  # covers the rounding of sums and eigenvalues in float64
 
 
@@ -108,9 +108,9 @@ def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
     """Bounds, for each sample, the L2 sensitivity of sum_i y_i x_i to all labels of that sample's person.
 
     If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v. The rows of X, which are public, are the
-    features of these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k)
-    times the spectral norm of X. The result, [num_samples], is the least of the three bounds, computed on the host in
-    float64 and rounded up.
+    features of these labels. |X^T v| is at most the sum of |x_i|, sqrt(k) times the spectral norm of X, and the root of
+    the sum of all |x_i . x_j|. The result, [num_samples], is the least of these bounds (without the last one if k is
+    above 4,096), computed on the host in float64 and rounded up. Raises a ValueError unless there is one id per sample.
     """
     if index.shape != features.shape[:1]:
         raise ValueError(f"persons must have one id per sample, {features.shape[0]}, got shape {index.shape}")

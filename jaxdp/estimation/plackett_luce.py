@@ -189,9 +189,9 @@ def plackett_luce_objective_perturbation(
 ) -> Estimator:
     r"""Builds a K-wise estimator with central label privacy: maximum likelihood with a noisy sufficient statistic.
 
-    Labels enter the loss only through S = sum_i w_i phi_i,y_i. S is released once with noise, as S~, and the estimator
-    minimises the loss with S~ (see Math). Without weights all w_i are 1. With `weights="cut"` a sample's logarithm and
-    its term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    Labels enter the loss only through S, the sum of w_i times the features of the preferred action of sample i. S is
+    released once with noise, as S~, and the estimator minimises the loss with S~ (see Math). Without weights all w_i
+    are 1. With `weights="cut"` they are min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
     Rankings are not supported, because no sum over samples determines their loss.
 
     `privatize` returns S~ minus the public sum_i w_i mean_k phi_ik; with weights, a `WithCut` of this vector and c.

@@ -37,7 +37,8 @@ class PessimisticPolicy(NamedTuple):
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
         value: [] float, the policy's expected reward under the worst parameter of the confidence set.
-        gap: [] float >= 0 up to rounding: no policy's value is larger than value + gap.
+        gap: [] float >= 0 up to rounding: no policy's value is larger than value + gap. From `best_of_policies`, this
+            holds only for the given policies.
         steps: [] int32, number of steps of the search.
     """
 
@@ -50,14 +51,16 @@ class PessimisticPolicy(NamedTuple):
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
     """Checks the features and weights of states on the host.
 
-    The other functions of this module accept traced arrays, and check only shapes.
+    The other functions of this module accept traced arrays. They check only the shape of action_features, and that the
+    parameter (or the center of the confidence set) has the same dim.
 
     Args:
         action_features: [num_states, num_actions, dim].
         state_weights: [num_states].
 
     Raises:
-        ValueError: if shapes are wrong, a feature is NaN or infinite, or weights are negative or do not sum to one.
+        ValueError: if shapes are wrong, a feature is NaN or infinite, a weight is not in [0, 1], or the sum of the
+            weights differs from one by more than 1e-5.
     """
     features = check_finite("action_features", action_features)
     _check_shape(features)
@@ -72,8 +75,8 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
     """Subtracts each state's mean features under a reference policy: rewards become advantages over this policy.
 
     Differences within a state do not change, so the greedy policy does not change either. The value of a policy becomes
-    its advantage over the reference. Comparisons determine this advantage fully: the advantage of the reference policy
-    is 0, without uncertainty.
+    its advantage over the reference, which depends only on differences of rewards. The advantage of the reference
+    policy is 0, without uncertainty.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -112,15 +115,16 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
     """Returns the policy argmax_a phi(s, a)^T center - width |phi(s, a)|_{shape^-1}.
 
     Each state has a separate worst parameter. This is the usual lower confidence bound. It adds up the worst cases of
-    all states, which perhaps no single parameter attains together. So it is more pessimistic than eq. (9), where one
-    worst parameter applies to all states.
+    all states, which perhaps no single parameter attains together. So it is at least as pessimistic as eq. (9), where
+    one worst parameter applies to all states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
         confidence: confidence set for theta; a set that is not finite, or not positive definite, gives NaN.
 
     Returns:
-        A policy as from `greedy_policy`. At width = 0 both policies are equal if features and shape are finite.
+        A policy as from `greedy_policy`. At width = 0 both policies are equal if features are finite, and shape is
+        finite and positive definite.
 
     Source:
         Jin, Yang & Wang (2021), for a single round.
@@ -178,7 +182,7 @@ def best_of_policies(
 
     Returns:
         The first best policy, with gap 0 (among these policies) and steps = num_policies. Policy, value and gap are NaN
-        if the best value is not finite.
+        if a value is NaN or the best value is infinite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     policies = jnp.asarray(policies)  # NumPy arrays cannot be indexed by traced arrays
@@ -233,7 +237,7 @@ def pessimistic_policy(
         The best policy that the search found (it starts from the greedy policy), its value, its gap, and the steps.
 
     Raises:
-        ValueError: if max_steps < 1 or shapes are wrong.
+        ValueError: if max_steps < 1, or action_features has a wrong shape (see `check_states`).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock

@@ -67,11 +67,13 @@ def gaussian_rewards(
             value from the user. If it is infinite, no estimator gets L.
 
     Returns:
-        A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
+        A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each []. Its
+        `params` take ridge (default 0), the lambda of the semi-norm.
 
     Raises:
-        ValueError: if a count is < 1, a norm is not > 0, or a name in `known` is unknown. The result's `params` raises
-            this error if ridge < 0.
+        ValueError: if a count is < 1, feature_norm is not > 0, or a name in `known` is unknown. The result's `params`
+            raises this error if ridge < 0. Its `sample` raises it if parameter_norm is not > 0, or if dim is 1 with
+            zero_sum.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.

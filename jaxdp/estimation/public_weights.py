@@ -1,8 +1,8 @@
 """Chooses weights of samples from public features, and predicts the error of the weighted estimate.
 
 A label enters a sufficient statistic multiplied by its feature, so the largest feature norm determines the privacy
-noise. With weights w_i = min(1, cut / |x_i|) the sensitivity is the cut, so less noise is needed. The estimate stays
-consistent for any such weights, since they depend only on features.
+noise. With weights w_i = min(1, cut / |x_i|) the sensitivity is at most the cut, so less noise is needed. The estimate
+stays consistent for any such weights, since they depend only on features.
 """
 
 from typing import Any, NamedTuple
