@@ -75,9 +75,9 @@ def adap_klucb(*, num_arms: int) -> Learner:
     Deviations:
         The paper divides by half of an arm's plays, which is 1/2 after the first play; here m is 1 in this case, the
         number of rewards. The paper does not say how it breaks ties. It adds Laplace noise of scale 1 / (epsilon m) to
-        the mean; here the noise is added to the total, before the division by m. The noise is an integer, as in
-        `laplace`. Only an anonymous version of the paper without its supplement was available, so the constants in its
-        regret bound could not be checked.
+        the mean; here the noise is added to the total, before the division by m. The noise is a multiple of a small
+        step, as in `laplace`. Only an anonymous version of the paper without its supplement was available, so the
+        constants in its regret bound could not be checked.
 
     Math:
         Let $\tilde\mu_i$ be the noisy total of arm $i$'s last block divided by its number of rewards $m_i$. After $t -

@@ -25,7 +25,7 @@ class Reports(NamedTuple):
     """A randomizer of rewards, with the claim and the interface of a learner that uses it.
 
     Attributes:
-        names: names of the randomizer's values.
+        names: names of the values of `params` and `variance_proxy`, as the learner calls them.
         params: (**values) -> Params of the randomizer.
         variance_proxy: (**values) -> float; reports are sub-Gaussian with this variance proxy.
         report: (key, params of the randomizer, reward) -> number.
@@ -84,7 +84,7 @@ def num_active(public: Any) -> jax.Array:
 def rank(public: Any) -> jax.Array:
     """Returns each active arm's position, from 0, among the active arms in order of index.
 
-    The result is [num_arms] int32.
+    The result is [num_arms] int32; entries of other arms have no meaning.
     """
     return jnp.cumsum(public.active, dtype=jnp.int32) - 1
 

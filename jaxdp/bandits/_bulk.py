@@ -27,7 +27,7 @@ def total_turns(rewards: jax.Array, played: jax.Array, num_arms: int) -> jax.Arr
         turns = jnp.pad(rewards, (0, -len(rewards) % num_arms)).reshape(-1, num_arms)
         return turns.sum(axis=0, dtype=rewards.dtype)
 
-    # In a kernel of the sum, rewards would be drawn by scalar code.
+    # The sum is a separate kernel. If XLA fused it with the drawing of rewards, rewards would be drawn by scalar code.
     return jnp.roll(own_kernel(add, rewards), played % num_arms)
 
 

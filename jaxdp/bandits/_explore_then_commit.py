@@ -185,7 +185,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
-        """Converts clipped rewards to integers: 0 or 1 if binary, else 0 (`reward_low`) to 2^20 (`reward_high`)."""
+        """Clips rewards to integers: 0 or 1 if binary, else from 0 (`reward_low`) to 2^20 (`reward_high`)."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
         return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))

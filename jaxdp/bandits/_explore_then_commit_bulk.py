@@ -2,7 +2,7 @@
 
 Playing in blocks gives the same results as playing round by round, bit for bit. A block or a plan of counts contains
 rounds of exploration or rounds after it, but never both. So `advance` can determine from the number of rounds whether
-exploration ends with the last of these rounds.
+exploration ends with the last of these rounds. `noisy_argmax` also uses this module: all its rounds are exploration.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Algorithm(NamedTuple):
     Attributes:
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
-        arm: (round, best_arm) -> the arm to play in this round.
+        arm: (round, best_arm) -> the arm to play in this round; also for an array of rounds.
         to_integers: (params, rewards) -> rewards as integers.
         add: (state, [num_arms] integers) -> the totals plus these integers; after exploration, the unchanged totals.
         advance: (key, params, state, totals, rounds) -> the state after this number of rounds.

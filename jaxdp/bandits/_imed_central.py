@@ -80,7 +80,7 @@ def imed_central(*, num_arms: int, index: str = "imed") -> Learner:
         the divergence, both indices, that blocks grow by a constant factor, and that past rewards are kept. The lengths
         of the first blocks, the growth factor in the paper's experiments, and its tie-breaking could not be compared.
         According to the summary, the regret divided by ln T is asymptotically at most the sum of (1 + growth) gap / d
-        over all suboptimal arms; the proof was not read. The noise is an integer, as in `laplace`.
+        over all suboptimal arms; the proof was not read. The noise is a multiple of a small step, as in `laplace`.
 
     Math:
         Let $\hat\mu_i$ be the sum of arm $i$'s released totals divided by its number of plays $n_i$, clipped to $[0,

@@ -21,7 +21,7 @@ def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
 
 
 def first_largest(scores: jax.Array) -> jax.Array:
-    """Returns the first index of the largest score, [] int32; scores are [num_arms] float without NaN."""
+    """Returns the first index of the largest score, [] int32; scores are [num_arms] numbers without NaN."""
 
     # XLA on CPU does not vectorise argmax, so elementwise maxima and then elementwise minima are used instead.
     def index_of_largest(scores: jax.Array) -> jax.Array:

@@ -77,7 +77,8 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
 
     Raises:
         ValueError: if num_arms < 2, or num_rounds is not a positive multiple of num_arms or exceeds the largest
-            integer. The result's `params` raises this error if epsilon is not > 0.
+            integer. The result's `params` raises this error if epsilon is not > 0, or is finite but outside the range
+            of JAX's default float type.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -149,9 +149,9 @@ def heavy_tailed_bandit(
         its regret is NaN.
 
     Raises:
-        ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is out
-            of range. The result's `params` raises this error if a value is out of range, or if `gap` is given and all
-            means are equal.
+        ValueError: if means are not a vector of at least two finite numbers, degrees_of_freedom is not finite and > 1,
+            scale is not finite and > 0, visits are not a `Visits`, or taste is out of range. The result's `params`
+            raises this error if a value is out of range, or if `gap` is given and all means are equal.
 
     Values:
         degrees_of_freedom: > 1 and finite; by default the argument `degrees_of_freedom`. With d degrees of freedom, the
@@ -165,8 +165,8 @@ def heavy_tailed_bandit(
         Bailey (1994), "Polar generation of random variates with the t-distribution".
 
     Deviations:
-        In float32 the uniform number that determines |t| is at least 2^-24, so |t| is always below sqrt(d) 2^(24 / d).
-        An exact variate would exceed this bound with probability at most 6e-8.
+        In float32 the uniform number U in the bound |t| <= sqrt(d (U^(-2 / d) - 1)) is at least 2^-24, so |t| is always
+        below sqrt(d) 2^(24 / d). An exact variate would exceed this bound with probability at most 6e-8.
     """
     base_means = means_vector(check_finite("means", means))
 

@@ -49,7 +49,8 @@ LEAST_GROWTH = 0.05
 # After n plays of each arm, the third and each later epoch has at least about min(n, SPACING sqrt(n) / epsilon) plays
 # of each arm, because each release costs power.
 SPACING = 4.0
-LEAST_RATE = 1e-4  # a test clips the fraction of ones to [LEAST_RATE, 1 - LEAST_RATE]
+# A test clips the fraction of ones s to [LEAST_RATE, 1 - LEAST_RATE], and to [w / 2, 1 - w / 2] for a tolerance w.
+LEAST_RATE = 1e-4
 
 
 @pytree_dataclass
@@ -117,7 +118,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
     After each epoch, the curator counts the ones of each active arm in this epoch, adds Laplace(1 / epsilon) noise, and
     releases the noisy totals once. From the noisy totals the learner computes an e-value for every two active arms x
     and y (see Math). The expectation of the e-value is at most 1 if y is not better than x. Arm x is dropped once the
-    e-value against x, for some active arm y, is at least (num_arms - 1) / failure_prob.
+    e-value against x, for some active arm y, is at least (num_arms - 1) / failure_prob, or twice this number with a
+    tolerance.
 
     Epochs are public and fixed in advance. The first epoch is short. The second epoch ends at `first_look` plays of
     each active arm. After n plays of each arm, a later epoch has about max(`growth` n, min(n, 4 sqrt(n) / epsilon))
@@ -133,7 +135,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It
         supports blocks and counts, and may stop before the horizon. The probability that it stops and recommends an arm
         that is worse than the best arm (with a tolerance w: by more than w) is at most failure_prob. Before it stops,
-        its recommendation is only a guess, as at a horizon that is too short.
+        for example at a horizon that is too short, its recommendation is only a guess.
 
     Raises:
         ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.
@@ -148,9 +150,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             needed. If the anticipated effect is wrong, more rounds are needed, but the failure probability and privacy
             do not change.
         first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
-            epoch has a sixteenth of these plays, capped at 64 + 64 / epsilon. By default None: the first epoch has 64 +
-            64 / epsilon plays of each arm, and the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2
-            plays of each arm.
+            epoch has a sixteenth of these plays, rounded down, but at least 1 and at most 64 + 64 / epsilon plays. By
+            default None: the first epoch has 64 + 64 / epsilon plays of each arm, and the first test takes place after
+            80 + 64 / epsilon + 16 / epsilon^2 plays of each arm. Both numbers are rounded up.
         growth: in [0.05, 1], by default 0.1: an arm's plays in the third or a later epoch, divided by the arm's plays
             before this epoch, unless the noise requires more plays (see above).
 
@@ -161,7 +163,8 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
           sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are fixed in
           advance, and the arms that play are determined by earlier releases. So different epochs contain different
           users, and parallel composition applies.
-        - Released: `sums`, computed from the noisy totals of each epoch; everything else is post-processing.
+        - Released: `rates` and `sums`, computed from the noisy totals of the first epoch and of all later epochs;
+          everything else is post-processing.
         - Private: `totals`.
 
     Source:
@@ -169,13 +172,14 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         `docs/proofs/pairs.md` explains the bets and proves the test.
 
     Deviations:
-        Turner et al. test one pair. The noise, the tolerance and the union bound over pairs are ours. The noise is an
-        integer, as in `laplace`; the tests account for this rounding. Logarithms of e-values are sums of floats.
+        Turner et al. test one pair. The noise, the tolerance and the union bound over pairs are ours. The noise is a
+        multiple of a small step, as in `laplace`; the tests account for this rounding. Logarithms of e-values are sums
+        of floats.
 
     Math:
         Let $n$ be the plays of each arm after the first epoch, $\tilde X$ and $\tilde Y$ the sums of the $J$ noisy
-        totals of $x$ and $y$ in these plays, and $s$ the noisy rate of ones of both arms in the first epoch. With 16
-        stakes $v$, their weights $q_v$ and no tolerance, the e-value against $x$ is
+        totals of $x$ and $y$ in these plays, and $s$ the noisy rate of ones of both arms in the first epoch, clipped
+        to $[10^{-4}, 1 - 10^{-4}]$. With 16 stakes $v$ and their weights $q_v$, the e-value against $x$ is
 
         $$
         E = \sum_v q_v \frac{e^{a_v \tilde Y + b_v \tilde X} (1 - v^2 s^2)^n}{(M(a_v) M(b_v))^J}, \quad

@@ -70,18 +70,19 @@ def evaluate_policy(
         method: "ips", "snips" or "dr".
         contexts: [horizon, num_arms, dim] finite, for "dr" without predictions. Predictions then come from a ridge
             regression for each arm, with penalty 1 and an intercept, which is fitted on the other folds. The fold of
-            round t is t modulo 5. Without contexts, the prediction is the arm's mean reward in the other folds.
+            round t is t modulo 5. Without contexts, the prediction is the arm's mean reward in the other folds. For an
+            arm that the other folds do not contain, it is the mean of all their rewards.
         predictions: [horizon, num_arms] finite, your own q for "dr". It must not be fitted to these rounds.
         confidence: confidence level of the interval, in (0, 1).
 
     Returns:
         The estimate. Rounds are assumed to be independent, and all policies are evaluated on the same rounds. The
-        variance of the estimate is the sum of two terms: the variance over rounds that all policies share, and the
-        variance between policies divided by their number.
+        variance of the estimate is the sum of two terms: the variance over rounds (for several policies, the covariance
+        of two policies' means over rounds), and the variance between policies divided by their number.
 
     Warns:
         RuntimeWarning: if the effective sample size is below 50. Few rounds then dominate the estimate. The interval
-            assumes that means are approximately normal, so its coverage is then below the stated confidence.
+            assumes that means are approximately normal, so its coverage can then be below the stated confidence.
 
     Raises:
         ValueError: if an argument is not as described above; if the policy plays an arm of propensity 0; for "snips",

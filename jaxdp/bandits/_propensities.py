@@ -20,7 +20,7 @@ def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str)
         like: name of the argument that determines the horizon, for error messages.
 
     Raises:
-        ValueError: if the shape, dtype or range of actions is wrong. The message shows no action, because actions are
+        ValueError: if the shape, dtype or range of actions is wrong. The message shows no action, because a log may be
             private.
     """
     logged_arms = check_finite("actions", actions, is_private=True)
@@ -42,7 +42,7 @@ def check_propensities(propensities: ArrayLike, logged_arms: np.ndarray, num_arm
         num_arms: number of arms.
 
     Raises:
-        ValueError: if the shape or range of propensities is wrong.
+        ValueError: if propensities are not as described above; sums may differ from 1 by at most `SUM_ERROR`.
     """
     array, horizon = check_finite("propensities", propensities), len(logged_arms)
     if array.shape not in ((horizon, num_arms), (horizon,)):
@@ -68,7 +68,7 @@ def select_logged(propensities: np.ndarray, logged_arms: np.ndarray) -> np.ndarr
 def coin_probabilities(
     propensities: ArrayLike | None, min_propensity: float | None, logged_arms: np.ndarray, num_arms: int
 ) -> np.ndarray | None:
-    """Returns the probabilities that rejection sampling accepts logged rounds in a replay; None if it accepts all.
+    """Returns the probability that rejection sampling accepts each logged round in a replay.
 
     A round with the logged arm a is accepted with probability c / p(a), where c is at most the propensity of any arm in
     any round. Given everything that the logging policy saw, each arm is then logged and accepted with probability c. A
@@ -81,7 +81,7 @@ def coin_probabilities(
         num_arms: number of arms.
 
     Returns:
-        [horizon] default float in (0, 1].
+        [horizon] default float in (0, 1]; None without propensities, because all rounds are then accepted.
 
     Raises:
         ValueError: if propensities are not valid (see `check_propensities`) or 0 for some arm; if min_propensity is

@@ -161,7 +161,7 @@ def on_logged(learner: Learner) -> Learner:
 
     Returns:
         A learner for `jaxdp.bandits.contextual.logged_contexts` or, without contexts, `jaxdp.bandits.logged_rewards`.
-        It does not support blocks. A round that does not count leaves the learner's state unchanged.
+        It supports neither blocks nor counts. A round that does not count leaves the learner's state unchanged.
 
     Raises:
         ValueError: if learner is not a `Learner`, has no interface, or is for logged data already.

@@ -45,7 +45,7 @@ def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
         values: the values keyed by name, with the learner's names.
 
     Raises:
-        ValueError: if reward_low or reward_high is out of range.
+        ValueError: if reward_low and reward_high do not define an interval (see `interval_leaves`).
     """
     if ENDS[0] in values:
         interval_leaves(*(values[name] for name in ENDS), names=ENDS)

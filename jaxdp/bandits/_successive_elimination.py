@@ -41,7 +41,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Public state: the reports, and the arms that remain.
+    """Public state: sums of reports, the arms that remain, and a random order for ties.
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
@@ -64,7 +64,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     After the r-th sweep over the active arms, an arm is dropped if its mean report is more than 2 b_r below the largest
     mean report, where b_r is a confidence radius (see Math). At any time, the recommendation is the active arm with the
-    largest mean report. Among equal means, each arm is equally likely.
+    largest mean report, where an arm without reports has the mean 0. Among equal means, each arm is equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -177,8 +177,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         turn = jnp.where(is_over, 0, public.turn + 1)
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn, sums=sums))
 
-    # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these functions use axis=0,
-    # keepdims and [None].
+    # Blocks call `far_below`, and through it `leads` and `radius`, with arrays with a last axis of lanes. So these
+    # functions use axis=0, keepdims and [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
         """Returns a mask ([num_arms] bool) of the active arms to drop after `sweeps` sweeps."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])

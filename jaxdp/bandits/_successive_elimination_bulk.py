@@ -1,8 +1,8 @@
 """Plays many rounds of successive elimination in one step: in blocks, or from the number of plays of each arm.
 
 Playing in blocks gives the same results as playing round by round, bit for bit. A block contains at most 16 sweeps over
-the active arms, and ends as soon as arms are dropped. A plan of counts contains the largest number of sweeps such that
-no arm can be dropped before the last sweep.
+the active arms, and ends as soon as arms are dropped. A plan of counts contains whole sweeps such that no arm can be
+dropped before the last one, or a part of a sweep.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,8 @@ class Algorithm(NamedTuple):
 def blocks(algorithm: Algorithm) -> Blocks:
     """Returns functions that plan a block of at most 16 sweeps, and play the block in one step.
 
-    A block has one slot for each sweep and each arm; the slots of dropped arms are empty.
+    A block has one slot for each sweep and each arm. The slots of dropped arms are empty, and in the first sweep also
+    the slots of arms that have already been played.
     """
     num_arms = algorithm.num_arms
     block = SWEEPS * num_arms

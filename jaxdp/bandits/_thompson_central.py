@@ -102,7 +102,7 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
 
     Raises:
         ValueError: if num_arms < 2, or rewards is not one of the names above. The result's `params` raises this error
-            if a value is out of range.
+            if a value is out of range, or 2^20 / (reward_high - reward_low) exceeds the largest float.
 
     Values:
         epsilon: the privacy budget, > 0.

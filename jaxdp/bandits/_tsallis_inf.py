@@ -93,9 +93,9 @@ def tsallis_inf(
         A learner that plays arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon < 1; if
-            horizon is missing for Gaussian reports, or given for randomized response. The result's `params` raises this
-            error if a value is out of range.
+        ValueError: if num_arms < 2, estimator, report or rewards is not one of the names above, or horizon is < 1 or
+            exceeds the largest integer; if horizon is missing for Gaussian reports, or given for randomized response.
+            The result's `params` raises this error if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -152,7 +152,7 @@ def tsallis_inf(
 
         and the regret of "rv" at most $c (2 \sqrt{K T} + 10 K \ln T + 16)$. For stochastic rewards it is of order
         $c^2 \ln T$ times the sum of $1 / \Delta_i$ over worse arms, with $\Delta_i$ the gap of arm $i$. For Gaussian
-        reports $c = 1 + 2 m$.
+        reports $c = 1 + 2 m$ if no loss is clipped, which has probability at least 1 - `failure_prob`.
 
     Examples:
         >>> import jax, jaxdp

@@ -72,7 +72,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Args:
         num_arms: number of arms, >= 2.
-        report: "rr" (randomized response) or "gaussian". Laplace reports have no variance proxy.
+        report: "rr" (randomized response) or "gaussian". Laplace noise is rejected, because its variance proxy is
+            infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:

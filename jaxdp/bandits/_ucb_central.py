@@ -79,9 +79,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         learner can also be simulated by blocks or counts.
 
     Raises:
-        ValueError: if num_arms < 2, release is not one of the names above, or horizon < 1; or if horizon is missing for
-            "tree", or given for "blocks". The result's `params` raises this error if a value is out of range or, for
-            "tree", if horizon^-exploration_rate is below exp(-80).
+        ValueError: if num_arms < 2, release is not one of the names above, or horizon is < 1 or not below the largest
+            integer; or if horizon is missing for "tree", or given for "blocks". The result's `params` raises this error
+            if a value is out of range or, for "tree", if horizon^-exploration_rate is below exp(-80).
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -105,10 +105,10 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     Deviations:
         S is the sum over all blocks of an arm, not only over the last block. It contains J noise variates, but the
         sampling variance of S / n is half of the sampling variance of the last block's mean. For "tree", q is the exact
-        two-sided Chernoff bound of the counter's noise. The noise is an integer, as in `laplace`.
+        two-sided Chernoff bound of the counter's noise. The noise is a multiple of a small step, as in `laplace`.
 
     Math:
-        After $t$ rounds the learner plays the arm with the largest bound
+        After $t$ rounds, with "blocks" if a block has just ended, the learner chooses the arm with the largest bound
 
         $$
         \frac{\tilde S_i}{n_i} + \sqrt{\frac{x}{2 n_i}} + \frac{q_i}{n_i}, \quad x = \alpha \ln t

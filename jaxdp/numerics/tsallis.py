@@ -15,8 +15,8 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
     Args:
         losses: [num_arms, ...] float, finite, of any sign; each index of further axes is a separate player.
         learning_rate: [] float > 0.
-        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`; None means zero. The product of
-            excess and learning_rate must be at most 1 in absolute value.
+        excess: [num_arms, ...] float, the excess of the losses in a `compensated.Sum`, which is subtracted from the
+            losses; None means zero. The product of excess and learning_rate must be at most 1 in absolute value.
 
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; a smaller loss has a larger weight.
