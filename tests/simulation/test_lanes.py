@@ -1,4 +1,6 @@
-"""Options for XLA on CPU: no kernel is split over cores, which changes no result."""
+"""Programs of tiles: no kernel is split over cores, which changes no result, and all devices get the same program."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -47,3 +49,16 @@ def test_kernels_are_not_split():
     assert SPLIT not in str(lowered.compile(OPTIONS).as_text())
     if lanes.tiles_in_flight(jax.devices("cpu")[:1]) > 1:
         assert SPLIT in str(lowered.compile(UNSPLIT).as_text())
+
+
+def test_every_device_gets_the_program_of_the_thread_that_traced_it():
+    """The same device twice stands for two devices; settings in a `with` block do not hold in a compiler's thread."""
+    run = Run(simulate=lambda key, params: params, params=dict, guarantee=dict, dims={})
+    with jax.enable_x64(True):
+        devices = jax.devices("cpu")[:1] * 2
+        program = Program(run, jax.random.key(0), [{"scale": jnp.asarray(0.1)}], 2, devices)
+        program.trace()
+        with ThreadPoolExecutor(1) as pool:
+            tiles = pool.submit(program.compile).result().tiles
+        values = [np.asarray(tile(*np.zeros((2, 2), np.uint32))["scale"]) for tile in tiles]
+    assert [one.tolist() for one in values] == [[0.1, 0.1]] * 2

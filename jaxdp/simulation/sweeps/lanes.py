@@ -139,24 +139,30 @@ class Program:
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
-        """Traces and lowers the program for the first device, unless that was done before."""
-        _ = self._lowering
+        """Traces and lowers the program for each device, unless that was done before."""
+        _ = self._lowerings
 
     def compile(self) -> Compiled:
         """Compiles the program for each device, unless it is cached in `EXECUTABLES`.
 
+        If another thread calls this, `trace` must come first, because settings such as `jax.enable_x64` and
+        `jax.default_matmul_precision` in a `with` block hold only in the thread of that block.
+
         Programs that call the host are not cached. Each device has a separate program for whole tiles, because a
         program that is partitioned over CPU devices would deadlock in batched eigh, svd and qr.
         """
-        lowered = [self._lowering, *(self._lower(device) for device in self._devices[1:])]
-        with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled in parallel
-            executables = list(pool.map(self._finish, lowered, self._devices))
+        with ThreadPoolExecutor(len(self._devices)) as pool:  # traced one after the other, compiled in parallel
+            executables = list(pool.map(self._finish, self._lowerings, self._devices))
         tiles = [tile for tile, *_ in executables]
         return Compiled(tiles, self._devices, self._tile_size, *executables[0][1:])
 
     @functools.cached_property
     def _lowering(self) -> tuple[Any, Any, Any]:
         return self._lower(self._devices[0])
+
+    @functools.cached_property
+    def _lowerings(self) -> list[tuple[Any, Any, Any]]:
+        return [self._lowering, *(self._lower(device) for device in self._devices[1:])]
 
     @functools.cached_property
     def _text(self) -> str:
