@@ -166,3 +166,17 @@ class TestClaims:
         jaxdp.sweep(build, **grid, store=tmp_path / "s.zarr")
         opened = jaxdp.open(tmp_path / "s.zarr")  # knows the objects' texts alone
         assert [name in text for name, text in zip(["logistic", "probit"], jaxdp.claims(opened).link, strict=True)]
+
+    def test_an_axis_with_the_name_of_a_column_keeps_its_labels(self):
+        results = jaxdp.sweep(
+            lambda algorithm, kind: jaxdp.simulator(COMMIT(), BANDIT(), horizon=8),
+            axes={"epsilon": [1.0]},
+            static_axes={"algorithm": ["etc", "ucb"], "kind": ["one"]},
+            num_seeds=2,
+            key=KEY(),
+        )
+        table = jaxdp.claims(results)
+        assert table.columns.is_unique
+        assert table["axis.algorithm"].tolist() == ["etc", "ucb"]
+        assert table["axis.kind"].tolist() == ["one"] * 2
+        assert (table.algorithm.tolist(), table.kind.tolist()) == (["learner"] * 2, ["pure"] * 2)

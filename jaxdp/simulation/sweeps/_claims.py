@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 COLUMNS = (
+    "algorithm",
     "claim",
     "kind",
     "claimed_epsilon",
@@ -42,7 +43,8 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 
     Returns:
         A table with a row for every claim at every grid point. The columns are: one for each axis, with the labels of
-        the results' coordinates; `algorithm`, the name of the algorithm in the run (for a claim by `user_level`, the
+        the results' coordinates (if an axis has the name of another column, such as `kind`, its column is named
+        `axis.kind`); `algorithm`, the name of the algorithm in the run (for a claim by `user_level`, the
         word for a person); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
         `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`,
         `argument`. If a claim does not state a number, its column has infinity (epsilon) or NaN (rho, mu, numerical
@@ -70,12 +72,13 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     labels = {
         name: _labels(results, name, [values[name] for values, _ in points], axes.get(name)) for name in points[0][0]
     }
+    columns = [f"axis.{name}" if name in COLUMNS else name for name in labels]
     rows = []
     for index, (_, guarantees) in enumerate(points):
-        point_labels = {name: values[index] for name, values in labels.items()}
+        point_labels = dict(zip(columns, (values[index] for values in labels.values()), strict=True))
         if _GONE not in point_labels.values():
             rows += [{**point_labels, "algorithm": name, **claim_columns(claim)} for name, claim in guarantees.items()]
-    return pandas.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
+    return pandas.DataFrame(rows, columns=[*columns, *COLUMNS])
 
 
 def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Sequence[Any] | None) -> list[Any]:
