@@ -26,6 +26,7 @@ import jaxdp
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.inspection import describe
 from jaxdp.simulation.store.locks import lock_folder, share_lock
+from tests.simulation.growing import as_before_checksums
 
 CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label", argument="for a test")
 SWEEP: Callable[[], dict] = functools.cache(
@@ -287,6 +288,32 @@ def test_the_file_of_an_array_is_restored(tmp_path, content):
         assert jaxdp.open(store).identical(first)
         assert sweep(run, **SWEEP(), store=store).identical(first)
         assert json.loads(file.read_text()) == before
+
+
+def test_a_store_with_a_damaged_description_keeps_its_tile_size(tmp_path):
+    store = tmp_path / "s.zarr"
+    first = sweep(run, **SWEEP(), store=store).load()
+    (store / "zarr.json").write_text("{")
+    with pytest.warns(RuntimeWarning, match=r"zarr\.json was damaged .* it is written again"):
+        assert sweep(run, **{**SWEEP(), "tile_size": None}, store=store).identical(first)
+
+
+def test_unreadable_marks_without_checksums_do_not_count(tmp_path):
+    """Changes the store to one of an earlier version, whose files have no checksums."""
+    store = tmp_path / "s.zarr"
+    sweep(run, **SWEEP(), store=store, chunk_size=6)
+    as_before_checksums(store)
+    for file in store.rglob("*"):
+        if file.name == "zarr.json":
+            text = json.dumps(json.loads(file.read_text()))
+            file.write_text(text.replace(', {"name": "crc32c"}', ""))
+        elif file.is_file():
+            file.write_bytes(file.read_bytes()[:-4])
+    assert jaxdp.open(store).equals(sweep(run, **SWEEP()))
+    file = next(file for file in (store / "computed" / "c").rglob("*") if file.is_file())
+    file.write_bytes(file.read_bytes()[:-3])
+    assert describe(store).startswith(f"{store}: 6 of 12 lanes computed")
+    assert "computed" in jaxdp.open(store)
 
 
 def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(tmp_path):

@@ -168,7 +168,7 @@ def test_provenance():
 
     record = json.loads(results.attrs["provenance"], parse_constant=refuse)
     assert record["versions"]["jax"] == jax.__version__
-    assert {"jaxdp", "jax", "jaxlib", "numpy", "optax", "python"} <= set(record["versions"])
+    assert {"jaxdp", "jax", "jaxlib", "numpy", "optax", "scipy", "python"} <= set(record["versions"])
     assert record["devices"]
     assert record["x64"] == bool(jax.config.read("jax_enable_x64"))
     assert (record["num_seeds"], record["tile_size"]) == (2, 3)

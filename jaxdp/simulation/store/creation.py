@@ -1,5 +1,6 @@
 """Creates a store, or opens the store of the same sweep and repairs its damaged metadata and labels."""
 
+import contextlib
 import json
 import shutil
 import warnings
@@ -13,7 +14,7 @@ from jaxdp.simulation.store.files import Store, ignore_format_warnings, import_z
 from jaxdp.simulation.store.identity import check_format, differences_of_stores
 from jaxdp.simulation.store.locks import creation_lock, lock_folder
 from jaxdp.simulation.store.mending import add_checksum, mend_labels
-from jaxdp.simulation.store.metadata import part_record, restore_root, sync_metadata
+from jaxdp.simulation.store.metadata import part_record, read_json, restore_root, sync_metadata
 from jaxdp.simulation.store.seal import COMPUTED, IDENTITY, LABELS, LAYOUT, METADATA, hash_labels, seal
 
 if TYPE_CHECKING:
@@ -84,13 +85,12 @@ def open_or_create(
 
 
 def stored_tile_size(path: Path) -> int | None:
-    """Returns the tile size of the store at a path; None if there is no readable store."""
-    if not path.exists():
-        return None
-    try:
+    """Returns the tile size of the store at a path, also if its `zarr.json` is damaged; None if it cannot be read."""
+    with contextlib.suppress(KeyError, TypeError, ValueError):
         return int(Store(path).identity["tile_size"])
-    except (KeyError, TypeError, ValueError):  # the sweep reports the fault later
-        return None
+    with contextlib.suppress(KeyError, TypeError, ValueError):  # `restore_root` reads the same copy
+        return int(json.loads(read_json(path / COMPUTED / METADATA)["attributes"][IDENTITY])["tile_size"])
+    return None  # if there is a store, the sweep reports its fault later
 
 
 def check_same_sweep(

@@ -38,7 +38,7 @@ def sync_metadata(path: Path) -> None:
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
     for name, array in arrays.items():
         file = path / name / METADATA
-        if _read(file) != array:
+        if read_json(file) != array:
             file.parent.mkdir(exist_ok=True)
             replace_file(path, file, json.dumps(array))
 
@@ -53,10 +53,10 @@ def restore_root(path: Path) -> str:
         ValueError: if the files of the arrays do not describe the store.
     """
     root = path / METADATA
-    fault = find_fault(_read(root)) if root.exists() and (path / COMPUTED).is_dir() else ""
+    fault = find_fault(read_json(root)) if root.exists() and (path / COMPUTED).is_dir() else ""
     if not fault:
         return ""
-    arrays = {file.parent.name: _read(file) for file in sorted(path.glob(f"*/{METADATA}"))}
+    arrays = {file.parent.name: read_json(file) for file in sorted(path.glob(f"*/{METADATA}"))}
     arrays = {name: array for name, array in arrays.items() if array and array.get("node_type") == "array"}
     content = {
         "attributes": {},
@@ -74,7 +74,7 @@ def restore_root(path: Path) -> str:
     return f"{root} was damaged ({fault}); it is written again"
 
 
-def _read(file: Path) -> Any:
+def read_json(file: Path) -> Any:
     """Returns the JSON content of a file; None if the file is missing or not JSON."""
     try:
         return json.loads(file.read_bytes())

@@ -18,7 +18,7 @@ from jaxdp.random.threefry import key_from_data
 if TYPE_CHECKING:
     import xarray as xr
 
-PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
+PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax", "scipy")
 SHOWN = 60  # maximum number of characters of a damaged provenance in an error message
 LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape, dtype and hash
 PRIVACY_UNIT = "privacy_unit"
