@@ -90,6 +90,10 @@ def test_values_are_as_given_not_their_labels():
     results = swept(linked, static_axes={"link": [link]})
     jaxdp.replay(results, seed=0, epsilon=0.5)
     jaxdp.replay(results, seed=0, epsilon=0.5, link=link)
+    read = pickle.loads(pickle.dumps(results))  # has the label only
+    with pytest.raises(ValueError, match=r"values must have link, one of \['a link'\], got epsilon"):
+        jaxdp.replay(read, seed=0, epsilon=0.5, build=linked)
+    jaxdp.replay(read, seed=0, epsilon=0.5, link=link, build=linked)
     assert all(one is link for one in seen)
 
 

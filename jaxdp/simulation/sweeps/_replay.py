@@ -65,7 +65,7 @@ def replay(
         num_rounds: number of rounds to replay from the start, >= 1; None means up to the last checkpoint. Memory grows
             with this number.
         **values: a value for each axis and static axis, as passed to the sweep. You may omit axes with only one value
-            (for results from a file: only if it is a number or text).
+            (for results from a file: only if it is a number, because a text may be the name of an object).
 
     Returns:
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
@@ -101,9 +101,7 @@ def replay(
     labels, point = _point(results, recipe.axes, [*static_names, *source.points[0].values], values)
     run = make(**{name: point[name] for name in static_names})
     if run.by_round is None:
-        raise ValueError(
-            "results must be of a run with separate rounds, got a run of estimators, by counts or with summed reports"
-        )
+        raise ValueError("results must be of a run with separate rounds, got a run of estimators or by counts")
     params = run.params(**{name: value for name, value in point.items() if name not in static_names})
     checkpoints = [int(value) for value in run.coords["round"]]
     num_rounds = checkpoints[-1] if num_rounds is None else check_count("num_rounds", num_rounds)
@@ -139,7 +137,8 @@ def _point(
         known_labels = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
         if not known_labels:  # a selection dropped the coordinate
             known_labels = coordinate(axes[name] if name in axes else [values[name]] if name in values else [])
-        if name not in values and len(known_labels) != 1:
+        is_known = len(known_labels) == 1 and (name in axes or not isinstance(known_labels[0], str))
+        if name not in values and not is_known:
             raise ValueError(f"values must have {name}, one of {known_labels}, got {', '.join(values) or 'none'}")
         label = coordinate([values[name]])[0] if name in values else known_labels[0]
         if label not in known_labels:
