@@ -129,13 +129,18 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 
     Raises:
         ValueError: if a value is NaN or infinite (unless values are private, the error states the value's index),
-            masked, or neither an integer nor a float; or if rows have different lengths.
+            masked, traced, or neither an integer nor a float; or if rows have different lengths.
     """
     if np.ma.is_masked(values):
         got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
         raise ValueError(f"{name} must have no masked entries, got {got}")
     try:
         array = np.asarray(values)
+    except jax.errors.TracerArrayConversionError as error:
+        raise ValueError(
+            f"{name} must be numbers that are known on the host, got traced ones: pass them outside of jax.jit and "
+            "jax.vmap"
+        ) from error
     except ValueError as error:
         got = "rows of different lengths" if is_private else repr(values)
         raise ValueError(f"{name} must be an array of numbers, got {got}") from error
@@ -194,7 +199,7 @@ def largest_integer() -> int:
 
 
 def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None = None) -> int:
-    """Returns value as an int. Raises a ValueError unless value is an integer in [minimum, maximum].
+    """Returns value as an int. Raises a ValueError unless value is an integer in [minimum, maximum], and not traced.
 
     Args:
         name: name of the argument, for the error.
@@ -202,6 +207,11 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
         minimum: the smallest allowed value.
         maximum: the largest allowed value; None means the maximum of JAX's default integer type.
     """
+    if isinstance(value, Tracer):
+        raise ValueError(
+            f"{name} must be an integer that is known on the host, got a traced number: pass it outside of jax.jit and "
+            "jax.vmap, or as a static argument"
+        )
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
     is_whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
     if isinstance(plain, bool) or not is_whole or not plain >= minimum:

@@ -2,12 +2,22 @@
 
 import sys
 
+import jax
 import pytest
 import typer
 
 from jaxdp.__main__ import main
 from jaxdp.studies.numbers import number, whole_number
-from jaxdp.validation import INT64_MAX, check_choice, check_count, did_you_mean, largest_integer
+from jaxdp.validation import (
+    INT64_MAX,
+    check_above,
+    check_choice,
+    check_count,
+    check_finite,
+    check_within,
+    did_you_mean,
+    largest_integer,
+)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +112,17 @@ def test_names_that_are_nearly_right():
         check_choice("what", "name_7x", many)
     with pytest.raises(ValueError, match=r"what must be one of name_0, .*, name_29, got 'xyz'$"):
         check_choice("what", "xyz", many)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind"),
+    [
+        (lambda value: check_count("n", value), "an integer that is"),
+        (lambda value: check_above("n", value, 0.0), "a number that is"),
+        (lambda value: check_finite("n", value), "numbers that are"),
+        (lambda value: check_within("n", [1.0, value], 0.0, 9.0), "numbers that are"),
+    ],
+)
+def test_a_traced_number_is_refused_by_name(check, kind):
+    with pytest.raises(ValueError, match=f"^n must be {kind} known on the host, got .*traced"):
+        jax.jit(check)(3)
