@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import chdtrc
 
 # P-values below this refute uniform arms. So at most three in a million uniform logs are refuted if the chi-square
-# approximation holds, but about one in a thousand with 20 rounds and contexts that are zero for most arms.
+# approximation holds. It is poor for short logs with contexts that are zero for most arms: with 20 rounds, 1,000 arms,
+# and a nonzero context of one arm only, about one uniform log in fifty is refuted.
 REFUTED = 1e-6
 _CHUNK = 2**14  # rounds that are processed at a time
 _MOST_COLUMNS = 256  # maximum num_arms * dim for the test against all contexts, which is slow
@@ -16,7 +17,7 @@ class NonuniformLogWarning(RuntimeWarning):
 
 
 def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: int) -> str | None:
-    """Returns the name and p-value of a test that refutes uniformly drawn arms; None if no test refutes them.
+    """Returns the p-value and name of the test with the smallest p-value if it refutes uniform arms; otherwise None.
 
     There are three tests. Pearson's test compares the numbers of rounds in which each arm was logged. The other two are
     score tests in logit models. In the conditional logit model, the odds of an arm depend on this arm's context, with

@@ -28,7 +28,9 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
     """Computes, on the host, the map from reports to losses in [0, 1].
 
     Let B be half the width of the interval of rewards. Reports by randomized response have the distance B c from the
-    centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1). Their reach is B c, so that losses are 0 or 1.
+    centre of the interval, with c = (e^epsilon + 1) / (e^epsilon - 1). Their reach is B c, so that losses are 0 or 1,
+    up to rounding. (At epsilon = inf a report is the clipped reward; the reach is B, and losses are in [0, 1].)
+
     With additive noise the reach is B + m. Here m is s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard
     deviation s, and b ln(T / failure_prob) for Laplace noise of scale b. With probability >= 1 - failure_prob, m bounds
     the absolute values of all T noise variates.
@@ -37,10 +39,11 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
         params: parameters of the randomizer.
         report: name of the report, "rr", "laplace" or "gaussian".
         horizon: rounds T; ignored for randomized response.
-        failure_prob: in (0, 1).
+        failure_prob: in (0, 1); it has no effect on randomized response.
 
     Raises:
-        ValueError: if failure_prob is not in (0, 1).
+        ValueError: if failure_prob is not in (0, 1), or the centre or the reach is outside the range of JAX's default
+            float dtype.
     """
     check_probability("failure_prob", failure_prob)
     half, epsilon = float(params.width) / 2, float(params.epsilon)

@@ -64,12 +64,12 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
     Args:
         means: [num_arms] in [0, 1].
         visits: a `jaxdp.Visits`, the schedule of people's participation in rounds; None for an environment without
-            people. With visits, a round's context is the person who participates, and learners made by
-            `jaxdp.per_person` learn from the first rounds of each person. If taste is 0, the results of all other
-            learners are the same as without visits, bit for bit.
-        taste: >= 0, the standard deviation of mean rewards over people. In each lane, each person has their own mean
-            rewards: `means` plus normal noise that is drawn once, clipped to [0, 1]. Regret is computed from `means`.
-            Must be 0 without visits.
+            people. With visits, a round's context is the person who participates, with the number of the person's
+            earlier rounds, and learners made by `jaxdp.per_person` learn from the first rounds of each person. If taste
+            is 0, the results of all other learners are the same as without visits, bit for bit.
+        taste: finite and >= 0, the standard deviation of mean rewards over people, before they are clipped. In each
+            lane, each person has their own mean rewards: `means` plus normal noise that is drawn once, clipped to [0,
+            1]. Regret is computed from `means`. Must be 0 without visits.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}). Without visits it supports

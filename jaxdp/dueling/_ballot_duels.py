@@ -43,7 +43,7 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        order: [2] uint32, the random words that determine the order of the voters.
+        order: [2] uint32, the random words that determine the order of the voters in every pass.
     """
 
     round: jax.Array
@@ -65,8 +65,8 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     array of ballots.
 
     Args:
-        ballots: `Ballots`, as `read_ballots` returns them; or an array [num_voters, num_arms] of integers >= 0, the
-            ranks of the arms on each ballot: 1 is the best, equal numbers are ties, 0 means unranked.
+        ballots: `Ballots`, as `read_ballots` returns them; or an array [num_voters, num_arms] of whole numbers in [0,
+            2^31), the ranks of the arms on each ballot: 1 is the best, equal numbers are ties, 0 means unranked.
         answers_per_voter: maximum number of duels that a voter answers, >= 1.
         regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports. None means "strong" if the ballots
             have a Condorcet winner, otherwise "borda".
@@ -87,8 +87,8 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         voters from the ballots with replacement, as from a large electorate with the same proportions of ballots.
 
     Raises:
-        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of integers >= 0 (NaN is not
-            allowed) or need more memory than the host has free; if there would be 2^31 rounds or more; if
+        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of whole numbers in [0, 2^31)
+            (NaN is not allowed) or need more memory than the host has free; if there would be 2^31 rounds or more; if
             answers_per_voter < 1; if regret is unknown, or is "strong" or "weak" and there is no Condorcet winner.
 
     Privacy:
@@ -198,8 +198,8 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
         the fraction of voters who rank neither arm above the other.
 
     Raises:
-        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of integers >= 0, or need
-            more memory than the host has free.
+        ValueError: if there is no voter or fewer than two arms; if ranks are not a matrix of whole numbers in [0,
+            2^31), or need more memory than the host has free.
 
     Source:
         Standard.

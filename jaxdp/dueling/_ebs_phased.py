@@ -71,8 +71,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies n. With the value 1 the best arm is dropped with
-            probability <= failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). A
-            smaller value explores less; this does not change the privacy, but gives up the guarantee.
+            probability <= failure_prob, if the preferences have strong stochastic transitivity, as in DP-Dueling (Saha
+            & Asi, 2024). A smaller value explores less; this does not change the privacy, but gives up the guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.

@@ -79,9 +79,9 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         delta: in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With
-            the value 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
-            as in DP-Dueling (Saha & Asi, 2024). A smaller value explores less; this does not change the privacy, but
-            gives up the guarantee.
+            the value 1 the best arm is dropped with probability <= failure_prob, if the preferences have strong
+            stochastic transitivity, as in DP-Dueling (Saha & Asi, 2024). A smaller value explores less; this does not
+            change the privacy, but gives up the guarantee.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the shuffle model.

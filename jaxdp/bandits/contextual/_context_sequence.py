@@ -31,8 +31,8 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
     """Checks contexts and stores them by `kept_numbers`; returns a read-only array [horizon, num_arms, dim].
 
     Raises:
-        ValueError: if the shape of contexts is wrong, they are not finite, a norm exceeds 1 by more than rounding, or
-            they need more memory than is free on the device.
+        ValueError: if the shape of contexts is wrong, there are fewer than two arms, contexts are not finite, a norm
+            exceeds 1 by more than rounding, or they need more memory than is free on the device.
     """
 
     def check(rows: np.ndarray) -> None:
@@ -46,12 +46,12 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     """Contexts and rewards that are fixed in advance, such as your own data with the reward of every arm.
 
     All lanes of a run share the two arrays. Arrays of float16, float32 or integers of at most 16 bits keep their dtype,
-    and booleans are stored as uint8. Arrays of other dtypes are converted to JAX's default float dtype in advance. All
-    other arrays are converted to this dtype round by round, when their numbers are used.
+    and booleans are stored as uint8. The numbers of these arrays are converted to JAX's default float dtype round by
+    round, when they are used. Arrays of other dtypes are converted to this dtype in advance. A read-only array in C
+    order is copied only if its dtype changes.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array in C order is
-            copied only if its dtype changes.
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding, with num_arms >= 2.
         rewards: [horizon, num_arms] finite; each learner clips them to its own bound.
 
     Returns:

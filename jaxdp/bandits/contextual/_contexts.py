@@ -18,7 +18,7 @@ from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")
-LANES_LAST = 64  # up to this number of arms, arrays are contiguous along the batch axis
+LANES_LAST = 64  # up to this number of arms, arrays are contiguous along the batch axis on CPU
 TOLERANCE = 1e-6  # a norm may exceed 1 by this, or by twice the precision of its dtype if that is larger
 Draw = Callable[[jax.Array], jax.Array]
 
@@ -32,11 +32,11 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
         dim: dimension of contexts; None for fixed contexts.
 
     Returns:
-        (num_arms, dim, key -> [num_arms, dim] float).
+        (num_arms, dim, key -> [num_arms, dim] float); the key must come from `split` or `fold_in`.
 
     Raises:
-        ValueError: if an argument is out of range, a norm is larger than 1, or a size is missing for random contexts or
-            given for fixed contexts.
+        ValueError: if an argument is out of range, a norm exceeds 1 by more than rounding, or a size is missing for
+            random contexts or given for fixed contexts.
     """
     if not isinstance(contexts, str):
         if num_arms is not None or dim is not None:
@@ -152,9 +152,9 @@ def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Ar
     """Moves contexts so that the mean x^T theta of the best arm exceeds the mean of every other arm by at least `gap`.
 
     Contexts are [num_arms, dim], in the unit ball; `gap` is in [0, 2 |theta|]. If the best arm's mean is below gap / 2,
-    it is raised to gap / 2. Other means within `gap` of the best mean are lowered. For this, contexts move only along
-    theta; if a context would leave the unit ball, its part orthogonal to theta is scaled down. Contexts of all other
-    arms stay the same.
+    it is raised to gap / 2. Other means within `gap` of the best mean are lowered. For this, contexts move along theta;
+    if a context would leave the unit ball, its part orthogonal to theta is scaled down. A context stays the same if its
+    mean does not change.
     """
     size = jnp.sqrt(jnp.maximum(jnp.sum(theta * theta), jnp.finfo(theta.dtype).tiny))
     along, lead = theta / size, gap / size

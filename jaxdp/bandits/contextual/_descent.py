@@ -57,20 +57,22 @@ def descent_of(
 
     Args:
         dim: d of contexts.
-        horizon: rounds T; the default step size is optimal for T rounds.
+        horizon: rounds T. The default step size minimises the bound B in the proof after T rounds, except that for
+            normal noise it ignores the dependence of drift_rate on zeta.
         log_term: l > 0, the result of `ellipsoid.log_term_of`.
         residual_bound: Y > 0, the absolute value to which residuals are clipped.
-        noise_stddev: s >= 0, the standard deviation of a reported gradient's noise in every direction.
+        noise_stddev: s >= 0, the standard deviation of a reported gradient's noise in every direction. For points on a
+            sphere, the noise is sub-Gaussian with this parameter.
         report_radius: b, the maximum norm of a reported gradient; 0 for normal noise, and without noise.
-        mean_square: q, the mean squared norm of a reported gradient, if reports are points on a sphere; ignored for
-            normal noise.
+        mean_square: q, the mean squared norm of a reported gradient, if reports are points on a sphere; ignored if
+            report_radius is 0.
         curvature: mu > 0, the minimum slope of the link.
         noise_proxy: R^2 > 0, a variance proxy of rewards.
         learning_rate: zeta, > 0. None means 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
 
     Raises:
-        ValueError: if learning_rate is not finite and > 0, or a bound is outside the range of JAX's default float
-            dtype.
+        ValueError: if learning_rate or noise_proxy is not finite and > 0, or a bound is outside the range of JAX's
+            default float dtype.
     """
     if report_radius > 0:
         squares = (
@@ -104,9 +106,8 @@ def descent_of(
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
     """Returns a bound ([] float) on sqrt(Z).
 
-    Z is the sum of squared prediction errors x^T (w - theta) over t rounds.
-
-    In each round, x is the context of the arm played, and w the iterate; theta is the true model. `rounds` is t.
+    Z is the sum of squared prediction errors x^T (w - theta) over t rounds. In each round, x is the context of the arm
+    played, and w the iterate; theta is the true model. `rounds` is t.
     """
     root = jnp.sqrt(rounds)
     squares = descent.square_rate * rounds + descent.square_root * root + descent.square_offset

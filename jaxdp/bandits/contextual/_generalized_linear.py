@@ -106,7 +106,8 @@ def generalized_linear(
         update_every: as for `linear_ucb`; descent takes a step in every round.
 
     Returns:
-        A learner as from `linear_ucb`; its recommendation is theta.
+        A learner as from `linear_ucb`, except that it does not clip rewards, but residuals g(x^T w) - y: if a reward is
+            NaN, the residual counts as 0.
 
     Raises:
         ValueError: if an argument is out of range, there is no such link, or the link's slope is not > 0 on [-1, 1].
@@ -119,7 +120,8 @@ def generalized_linear(
             |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1], the value 1 suffices.
         noise_proxy: R^2, a variance proxy of y - g(x^T theta*), by default 1, which is valid for noise in [-1, 1]; for
             rewards in [0, 1] the value 1/4 is valid.
-        learning_rate: > 0, by default the value that minimises the error bound after T rounds.
+        learning_rate: > 0, by default the value zeta that minimises the bound on prediction errors after T rounds
+            (nearly, for Gaussian reports).
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies beta.
 
@@ -143,8 +145,8 @@ def generalized_linear(
         - The paper also releases (x^T w) x. Here the server computes this vector from the report of x x^T and from w.
           The other two moments are one release, with isotropic, analytically calibrated noise.
         - The published radius is stated only up to a constant factor, so there is no `constants="paper"`;
-          `docs/proofs/linear_models.md` derives a radius with explicit constants. The step size minimises this radius;
-          the published step size is a constant divided by sqrt(T).
+          `docs/proofs/linear_models.md` derives a radius with explicit constants. The default step size (nearly)
+          minimises this radius; the published step size is a constant divided by sqrt(T).
         - V, theta and beta are not recomputed in every round. Sums are compensated.
 
     Math:

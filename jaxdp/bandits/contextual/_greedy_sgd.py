@@ -83,7 +83,7 @@ def greedy_sgd(*, num_arms: int, dim: int) -> Learner:
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
         are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
-        int32).
+        int32), and its recommendation is theta ([dim] float).
 
     Raises:
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.

@@ -87,9 +87,10 @@ def linear_ucb(
 
     A user reports x x^T and y x with noise, where x is the context of the arm played and y the reward. After t rounds,
     V is the sum of the reports of x x^T plus c times the identity. Here c = 2 L, and L >= 1 bounds the eigenvalues of
-    the sum of the noise. The model theta is V^-1 u, where u is the sum of the reports of y x. With probability 1 -
-    failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x^T theta* and |theta*| <= 1. At epsilon = inf
-    the learner is OFUL with a regularization parameter of 2 and a larger radius.
+    the sum of the noise. The model theta is V^-1 u, where u is the sum of the reports of y x. With tight constants and
+    confidence_multiplier = 1, |theta - theta*|_V <= beta in all rounds with probability at least 1 - failure_prob,
+    where E[y] = x^T theta* and |theta*| <= 1. At epsilon = inf and with tight constants, the learner is OFUL with a
+    regularization parameter of 2 and a larger radius.
 
     Args:
         num_arms: number of contexts in a round K, >= 2.
@@ -106,7 +107,7 @@ def linear_ucb(
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
         are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
-        int32).
+        int32), and its recommendation is theta ([dim] float).
 
     Raises:
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range,
@@ -118,7 +119,8 @@ def linear_ucb(
         delta: with Gaussian reports, in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x^T theta*, by default Y^2, which is valid for all rewards in [-Y, Y].
+        noise_proxy: with tight constants, R^2 > 0, a variance proxy of y - x^T theta*, by default Y^2, which is valid
+            for all rewards in [-Y, Y].
         confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:

@@ -112,9 +112,9 @@ def linear_ucb_joint(
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of norm at most 1; in the report, rows of larger norm
         are scaled to norm 1, and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([]
-        int32). Let D = d (d + 3) / 2. A lane stores 2 D numbers for exact sums. For noise it stores D numbers for each
-        running sum in the Toeplitz counter (at most 7 running sums for T <= 2^20), or D numbers for each level of the
-        tree (at most log2(T) + 1 levels).
+        int32), and its recommendation is theta ([dim] float). Let D = d (d + 3) / 2. A lane stores 2 D integers for
+        exact sums. For noise it stores D 64-bit integers for each running sum in the Toeplitz counter (at most 6
+        running sums for T <= 2^20), or for each level of the tree (at most log2(T) + 1 levels).
 
     Raises:
         ValueError: if an argument is out of range. The result's `params` raises this error if a value is out of range.
@@ -143,8 +143,9 @@ def linear_ucb_joint(
     Deviations:
         One noise vector covers both moments; the noise is isotropic and analytically calibrated. The paper uses a
         binary tree of Wishart or Gaussian matrices; by default the square-root factorisation replaces the tree. The
-        model is not recomputed in every round; if V has no Cholesky factor, the model is not changed. Entries of x x^T
-        and y x / Y, and noise, are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`.
+        model is not recomputed in every round; if V has no Cholesky factor, the model is not changed. The diagonal of x
+        x^T, sqrt(2) times the entries above it, and y x / Y are rounded to multiples of 2^-20 and summed as integers.
+        Noise is integer, in steps of a public grid, as in `toeplitz_counter`.
 
     Math:
         The learner plays the context with the largest bound

@@ -16,8 +16,8 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
     """Checks the dimension and the radius of a ball or a box, and returns them as a Python int and a float.
 
     Raises:
-        ValueError: if dim is not an integer >= 1, radius is not > 0, or radius^2 is outside the range of JAX's default
-            float dtype.
+        ValueError: if dim is not an integer >= 1, radius is not finite and > 0, or radius or radius^2 is outside the
+            range of JAX's default float dtype.
     """
     scalar_leaf("radius", check_positive("radius", radius))
     scalar_leaf("radius^2", float(radius) * float(radius))
@@ -25,7 +25,7 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
 
 
 def convex_interface(points: Space, feedback: str) -> Interface:
-    """Returns the interface of actions and feedback: points with losses, or pairs of points with loss differences.
+    """Returns the interface of actions and feedback: points with losses, or probes with differences of losses.
 
     Args:
         points: the space of points in the domain.

@@ -1,7 +1,7 @@
 """The barrier -ln(1 - |x|^2 / R^2) of the ball, in units with R = 1, computed accurately near the boundary.
 
-A point is represented by its direction and by its pull p = 2 |x| / (1 - |x|^2), the norm of the barrier's gradient at
-it. With w = sqrt(1 + p^2)
+The code computes a point from its direction and its pull p = 2 |x| / (1 - |x|^2), the norm of the barrier's gradient at
+the point. With w = sqrt(1 + p^2)
 
     |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
 

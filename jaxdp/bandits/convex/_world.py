@@ -37,7 +37,7 @@ class Params:
         noise: [] float >= 0, standard deviation of q_t, which is added to all losses of a round.
         tilt: [] float >= 0, norm of the random linear part.
         drift: [] float >= 0, norm of the rotating linear part.
-        period: [] int, number of rounds of a full turn.
+        period: [] int, number of rounds of a full turn of the rotating part.
         push: [] float >= 0, maximum norm of the linear part in the direction of the mean of all points played; zero if
             the adversary is not adaptive.
     """
@@ -134,8 +134,8 @@ def _with_signature(
 def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: bool, losses: Losses) -> Environment:
     """Returns the environment for points of `body` with losses from the family `losses`.
 
-    `feedback` is "point" or "difference". If `hindsight` is true, there is a summary `regret`. If `adaptive` is true,
-    losses of points near past actions increase.
+    `feedback` is "point" or "difference". If `hindsight` is true, the environment also reports `regret` in hindsight.
+    If `adaptive` is true, losses increase in the direction of the mean of all points played so far.
     """
     dim = body.dim
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)

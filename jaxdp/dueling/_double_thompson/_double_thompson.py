@@ -5,8 +5,8 @@ The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 * The wins B_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate, and t is the next round.
 * Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
   1/2. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
-* Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and finds
-  a^(2).
+* Phase 2: `is_uncertain` compares the lower bounds l_i, on the probabilities of beating a^(1), with 1/2; `draw_right`
+  draws theta^(2), and finds a^(2).
 """
 
 from typing import NamedTuple

@@ -80,9 +80,10 @@ def ebs_elimination(
         horizon: rounds T, >= 1.
         constants: the radius r of the bounds on an arm's score.
             "tight": n r = c sqrt(n x / 2) plus a bound on the error of the arm's counter, for an arm with n duels, with
-            c and x of `docs/proofs/ebs_elimination.md`. That page proves the bounds at all times simultaneously, each
-            of the two terms with half of failure_prob. Counters are trees that combine nodes (`tree_counter`).
-            "paper": the radius in Math, with binary trees that do not combine nodes; for Laplace noise only.
+            c and x of `docs/proofs/ebs_elimination.md`. That page proves the bounds at all times simultaneously; each
+            of the two terms fails with probability at most failure_prob / 2. Counters are trees that combine nodes
+            (`tree_counter`). "paper": the radius in Math, with trees that do not combine nodes, and that are binary
+            unless `arity` is given; for Laplace noise only.
         noise: the noise of the counters, "laplace" or "gaussian".
         arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
             constants.
@@ -102,8 +103,8 @@ def ebs_elimination(
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies r. With the value 1 and tight constants, the best arm is
             dropped with probability <= failure_prob, if this arm has the largest effective Borda score in every set
-            that contains it; for example, if preferences have a total order. A smaller value drops arms sooner; this
-            does not change the privacy, but gives up the guarantee.
+            that contains it; for example, if preferences have strong stochastic transitivity, as in the paper. A
+            smaller value drops arms sooner; this does not change the privacy, but gives up the guarantee.
 
     Privacy:
         - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
@@ -113,8 +114,8 @@ def ebs_elimination(
           signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
           determine which counters receive an entry in which round, and so the counters' clocks (numbers of entries).
         - Slack: none in transcripts, which can spend all of epsilon. But an outcome enters only once, and spends at
-          most epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. The released estimates can
-          spend all of epsilon only in the limit of rare outcomes if the removed duel was the arm's only duel:
+          most epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. If the removed duel was the
+          arm's only duel, the released estimates can spend all of epsilon only in the limit of rare outcomes; see
           `docs/proofs/ebs_elimination.md`.
         - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
