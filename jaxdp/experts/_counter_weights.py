@@ -68,7 +68,7 @@ def counter_weights(
 
     Returns:
         A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
-        int32). For each expert, a lane stores the counter's running sums of noise (at most 7 for T <= 2^20), the exact
+        int32). For each expert, a lane stores the counter's running sums of noise (at most 6 for T <= 2^20), the exact
         total (2 words), the most recent noisy total, and 2 words for each row of the class (a row is, for example, a
         number of switches). The numbers of running sums and of rows of `markov()` grow slowly with the horizon;
         otherwise, memory does not depend on it.
@@ -96,9 +96,9 @@ def counter_weights(
         regret bound over `static()` (see Math). Over other classes no bound is proved.
 
     Deviations:
-        Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy
-        losses are differences of released floats. So their sum is the released total, and rounding errors do not
-        accumulate.
+        Losses are rounded to multiples of 2^-20 and summed as integers; noise is integer, in steps of a public grid, as
+        in `toeplitz_counter`. Noisy losses are differences of released floats. So their sum is the released total, and
+        rounding errors do not accumulate.
 
     Math:
         With $\tilde L_{t,i} = L_{t,i} + n_{t,i}$ the noisy total of expert $i$, a play over single experts is drawn
