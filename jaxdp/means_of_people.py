@@ -245,7 +245,7 @@ def person_means(
             privacy_unit=PERSON,
             unit="person",
             argument=f"the mean of a person's rewards enters one total, at L1 sensitivity 1, in {how}",
-            numerical_delta=laplace_delta(epsilon / releases, releases=releases),
+            numerical_delta=laplace_delta(epsilon / releases, releases=releases, spread=num_arms),
         )
 
     def init(key, params: Params) -> State:

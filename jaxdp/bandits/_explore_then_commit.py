@@ -161,7 +161,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             trust_model="central",
             privacy_unit="one round's reward",
             argument="each reward enters one total; all totals are released once by the Laplace mechanism",
-            numerical_delta=laplace_delta(epsilon),
+            numerical_delta=laplace_delta(epsilon, spread=1 if binary else num_arms),
         )
 
     def init(key, params: Params) -> State:

@@ -9,6 +9,7 @@ noise.
 import math
 
 from jaxdp.mechanisms.calibration import analytic_gaussian
+from jaxdp.mechanisms.sparse_vector import SPLITS
 
 FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse
 ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
@@ -21,14 +22,17 @@ NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
 
 
-def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1) -> float | None:
+def laplace_delta(
+    epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1, l1_sensitivity: float = 1.0
+) -> float | None:
     """Returns a bound on the delta that numerical error adds to Laplace releases that depend on one unit.
 
     Args:
         epsilon: budget of each release, > 0.
         releases: number of consecutive releases that depend on the unit.
         numbers: number of entries of a release that the unit changes.
-        spread: number of floats in a release; more floats have finer steps.
+        spread: number of floats, or of entries of a `Sum`, in a release; more of them have finer steps.
+        l1_sensitivity: L1 sensitivity of integers; beyond 2^11 it matters, because steps are at most 1.
 
     Source:
         Dwork & Roth (2014), Theorem 3.16: deltas of releases add up.
@@ -39,7 +43,8 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
     """
     if math.isinf(epsilon):
         return None
-    steps = max(min(FEW, FINE / epsilon), COARSE * 2 ** math.ceil(math.log2(spread)) / epsilon)
+    coarse = max(COARSE * 2 ** math.ceil(math.log2(spread)), l1_sensitivity)
+    steps = max(min(FEW, FINE / epsilon), coarse / epsilon)
     return below_one(releases * numbers * _one_laplace(steps, epsilon))
 
 
@@ -130,19 +135,22 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int) -> float 
     return below_one(K_NORM * numbers**1.5 * max(1.0, (0.01 / epsilon) ** 2) * words)
 
 
-def sparse_vector_delta(epsilon: float) -> float | None:
+def sparse_vector_delta(epsilon: float, *, split: str = "even") -> float | None:
     """Returns a bound on the delta that numerical error adds to a run of the sparse vector technique.
 
     The privacy proof shifts only two noises: the noise of the threshold, and the noise of the query that is reported
-    above. So only these two noises need accurate probabilities. Each shift costs half of epsilon, with an even split.
+    above. So only these two noises need accurate probabilities.
 
     Args:
-        epsilon: budget of the run, > 0.
+        epsilon: budget of the whole run, > 0.
+        split: how epsilon is divided between both shifts, as in `above_threshold`.
     """
     if math.isinf(epsilon):
         return None
-    steps = max(FEW, 2 * COARSE / (epsilon / 2))  # a query moves by twice its sensitivity
-    return below_one(2 * _one_laplace(steps, epsilon / 2))
+    for_threshold = SPLITS[split] * epsilon
+    for_query = epsilon - for_threshold
+    steps = max(FEW, 2 * COARSE / for_query)  # a query moves by twice its sensitivity; the threshold has fewer steps
+    return below_one(_one_laplace(steps, for_threshold) + _one_laplace(steps, for_query))
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:

@@ -1,5 +1,7 @@
 """Entries of `above_threshold`."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,8 +22,8 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 50  # position of the entries in lists
 
 
-def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    return sparse_vector_delta(epsilon / 2)
+def _numerical_delta(epsilon: float, delta: float, *, split: str) -> float | None:
+    return sparse_vector_delta(epsilon, split=split)
 
 
 def _above_threshold(key, params, data, *, split):
@@ -57,7 +59,12 @@ ENTRIES = {
         sizes={"num_queries": 9},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _numerical_delta),
+        guarantee=claim(
+            "central",
+            UNIT,
+            f"AboveThreshold on queries of sensitivity 1, {text}",
+            partial(_numerical_delta, split=split),
+        ),
         release=_above_threshold,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_queries": 3},),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxdp
 from jaxdp.core import Guarantee
 from jaxdp.estimation import (
     ballot_objective_perturbation,
@@ -14,6 +15,7 @@ from jaxdp.estimation import (
     plackett_luce_objective_perturbation,
     sgd_objective_perturbation,
 )
+from jaxdp.experts import svt_lazy
 from jaxdp.mechanisms import _integer_noise as noise
 from jaxdp.mechanisms._grid import laplace_grid
 from jaxdp.mechanisms.numerical import (
@@ -22,6 +24,7 @@ from jaxdp.mechanisms.numerical import (
     FINE,
     NORMAL_FACTOR,
     NORMAL_STEPS,
+    _one_laplace,
     all_of,
     gaussian_rho,
     geometric_delta,
@@ -31,6 +34,7 @@ from jaxdp.mechanisms.numerical import (
     selection_delta,
     vector_delta,
 )
+from jaxdp.mechanisms.sparse_vector import above_threshold_init, grid_of
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
@@ -133,6 +137,45 @@ def test_releases_add_up():
     unnoised = laplace_delta(math.inf), selection_delta(3, math.inf), vector_delta(math.inf, 0.0, numbers=1)
     assert unnoised == (None, None, None)
     assert vector_delta(1.0, None, numbers=1) == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 20.0])
+def test_claims_count_the_steps_of_vectors(epsilon):
+    """Checks learners that release sums of 64 arms together: the steps are finer than for one sum."""
+    with jax.enable_x64(True):
+        scale = laplace_grid(fixed_point.zero(64), jnp.float64(1.0), jnp.float64(epsilon)).scale
+    learners = (
+        jaxdp.bandits.explore_then_commit(num_arms=64, explore_rounds=64, rewards="bounded"),
+        jaxdp.person_means(num_arms=64, visits=jaxdp.Visits.random(people=64, each=1), phase_ends=[64]),
+    )
+    for learner in learners:
+        stated = learner.guarantee(epsilon=epsilon).numerical_delta
+        assert stated is not None
+        assert stated >= _one_laplace(float(scale), epsilon)
+
+
+@pytest.mark.parametrize("l1_sensitivity", [3.0, 2.0**14, 2.0**17 - 1, 2.0**20])
+def test_the_bound_counts_the_steps_of_integers(l1_sensitivity):
+    for epsilon in (0.1, 1.0, 10.0):
+        with jax.enable_x64(True):
+            grid = laplace_grid(jnp.zeros(5, jnp.int32), jnp.float64(l1_sensitivity), jnp.float64(epsilon))
+        stated = laplace_delta(epsilon, l1_sensitivity=l1_sensitivity)
+        assert stated is not None
+        assert stated >= _one_laplace(float(grid.scale), epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 4.0, 20.0])
+def test_claims_count_both_shifts_of_the_sparse_vector_technique(epsilon):
+    for name, split in (("above_threshold", "even"), ("above_threshold_optimal_split", "optimal")):
+        run = above_threshold_init(jax.random.key(0), epsilon, threshold=0.0, split=split)
+        steps, for_query = float(grid_of(run).scale), 2 / float(run.query_scale)
+        stated = MECHANISMS[name].guarantee(epsilon=epsilon).numerical_delta
+        assert stated is not None
+        assert stated >= 0.999 * sum(_one_laplace(steps, shift) for shift in (for_query, epsilon - for_query))
+        if split == "even":  # the learner's run has this budget; if losses rise, only the threshold's noise moves
+            stated = svt_lazy(num_experts=2, horizon=10).guarantee(epsilon=epsilon).numerical_delta
+            assert stated is not None
+            assert stated >= _one_laplace(steps / 2, epsilon / 2)
 
 
 UNSTATED = {"mirror_descent", "mirror_descent_clipped", "objective_perturbation_full"}  # see their argument
