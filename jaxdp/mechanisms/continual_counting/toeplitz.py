@@ -126,8 +126,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           earlier noise. So the release after an entry is an integer plus fresh noise. Rounding changes these integers,
           over all entries of m counters, by at most r * sqrt(m * horizon) steps in L2 norm, with r between 4 and 5 up
           to a horizon of 2^20, and 15 at 2^31. The noise is enlarged by the ratio of this change to the sensitivity
-          (for one counter of 2^30 entries by 7% at rho = 1e-3, and by 109% at rho = 1e-5). `variance` and `radius` do
-          not include the enlargement. If the standard deviation of fresh noise exceeds 2^34 steps, estimates are NaN.
+          (for one counter of 2^30 entries by 7% at rho = 1e-3, and by 109% at rho = 1e-5). `variance` and `radius`
+          include the enlargement for one counter; for m counters it is sqrt(m) times larger. If the standard deviation
+          of fresh noise exceeds 2^34 steps, estimates, variances and radii are NaN.
         - For audits (`jaxdp.mechanisms.tape`), every entry is recorded with the cost of the first one, the largest.
 
     Math:
@@ -190,6 +191,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
             params, math.inf, used_weights.sum(), STEP, rounding_per_counter * np.sqrt(max(size, 1)), parts=PARTS
         )
 
+    @in_64_bits
+    def enlarged_stddev(params: GaussianParams) -> jax.Array:
+        """Returns `noise_stddev` ([] float64) with the enlargement that covers rounding in one counter."""
+        grid = grid_of(params, 1)
+        return grid.scale * grid.step / used_weights.sum()
+
     def draw_and_record(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
         """Draws the noise of one entry, and records it."""
         stddev, change = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
@@ -232,7 +239,8 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return _estimates(jax.lax.associative_scan(add_sums, stream), noise, leaks, grid, default_float())
 
     def variance(params: GaussianParams, times: ArrayLike) -> np.ndarray:
-        stddev = np.asarray(params.noise_stddev, np.float64)
+        with jax.ensure_compile_time_eval():
+            stddev = np.asarray(enlarged_stddev(params))
         return np.square(stddev) * row_norms(buffers, check_times(times, horizon))
 
     def radius(params: GaussianParams, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
@@ -244,7 +252,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
                 rate = float(log + other_log)
                 terms = times if rate == 0 else jnp.expm1(times * rate) / float(np.expm1(rate))
                 square = square + float(weight * other_weight) * (1 if other_log == log else 2) * terms
-        return normal_radius(jnp.asarray(params.noise_stddev) * jnp.sqrt(square), failure_prob)
+        return normal_radius(enlarged_stddev(params).astype(square.dtype) * jnp.sqrt(square), failure_prob)
 
     return Counter(params, init, feed, read, prefixes, variance, radius, horizon)
 
