@@ -31,6 +31,7 @@ from jaxdp.estimation.public_weights import (
 )
 from jaxdp.estimation.whitening import check_geometry
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
+from jaxdp.mechanisms.least_budgets import check_k_norm
 from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
@@ -136,6 +137,10 @@ class Release(NamedTuple):
         """Raises a ValueError if there are more features than `max_dim`."""
         check_dim(dim, self.max_dim)
 
+    def check_budget(self, epsilon: float) -> float:
+        """Returns epsilon; raises a ValueError if it is not > 0, or too small for integers to hold the noise."""
+        return check_epsilon(epsilon) if self.noise == "gaussian" else check_k_norm(epsilon, numbers=self.max_dim)
+
 
 def check_dim(dim: int, max_dim: int, name: str = "features", things: str = "columns") -> None:
     """Raises a ValueError if a vector has more than `max_dim` entries; the claim covers rounding only up to there."""
@@ -219,7 +224,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
     ) -> Params:
         multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
         return Params(
-            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
+            epsilon=leaf_rounded_down("epsilon", release.check_budget(epsilon)),
             noise_multiplier=round_up(multiplier, default_float()),
             feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
             cut=cut_leaf(cut),

@@ -7,7 +7,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
 from jaxdp.mechanisms._grid import wide
-from jaxdp.validation import check_above
+from jaxdp.validation import check_above, check_positive
 
 Scalar = float | np.floating | np.integer | jax.Array
 
@@ -16,16 +16,20 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
     """Converts a value to a [] float of the given dtype.
 
     If dtype is None, a floating dtype is kept, and any other dtype is replaced by the default float. Only a Python or
-    NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading its value would wait for the
-    device. If dtype is float64, subnormal float64 values become NaN.
+    NumPy number is checked to be > 0, and to be finite unless the name ends with "epsilon". A JAX array is not: it may
+    be traced, and reading its value would wait for the device. If dtype is float64, subnormal float64 values become
+    NaN.
 
     Raises:
-        ValueError: if value is not a scalar, or is a number that is not > 0.
+        ValueError: if value is not a scalar, is a number that violates these rules.
     """
     if jnp.ndim(value) != 0:
         raise ValueError(f"{name} must be a scalar (use jax.vmap for several values), got shape {jnp.shape(value)}")
     if not isinstance(value, jax.Array):
-        check_above(name, float(value), 0.0)
+        if name.endswith("epsilon"):
+            check_above(name, float(value), 0.0)
+        else:
+            check_positive(name, float(value))
     if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
         dtype = default_float()
     return widen(jnp.asarray(value)) if dtype == jnp.float64 else jnp.asarray(value, dtype)

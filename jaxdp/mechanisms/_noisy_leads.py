@@ -8,6 +8,7 @@ from jaxdp.mechanisms import _grid
 from jaxdp.mechanisms._arrays import Scalar, wide_scalars
 from jaxdp.mechanisms._integer_noise import laplace_of
 from jaxdp.mechanisms._traced import traced_once
+from jaxdp.mechanisms.least_budgets import check_laplace_release
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
 
@@ -38,7 +39,8 @@ def noisy_leads(
 
     Raises:
         ValueError: if totals have another dtype or are empty, or epsilon or l1_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0.
+            Python or NumPy number that is not > 0; or if such an l1_sensitivity is infinite, or such an epsilon is too
+            small, as for `laplace`.
 
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
@@ -74,6 +76,7 @@ def noisy_leads(
     if isinstance(exact, jax.Array) and not _grid.is_integer(exact):
         raise ValueError(f"totals must be integers or a sum in fixed point, got dtype {exact.dtype}")
     sensitivity, budget = wide_scalars(l1_sensitivity=l1_sensitivity, epsilon=epsilon)
+    check_laplace_release(exact, epsilon, l1_sensitivity)
     return _noisy_leads(key, exact, budget, sensitivity, among, _grid.float_type(exact))
 
 

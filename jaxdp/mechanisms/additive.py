@@ -24,7 +24,7 @@ from jaxdp.mechanisms._grid import (
 )
 from jaxdp.mechanisms._integer_noise import draw_isotropic, geometric_of, laplace_of, normal_of, power_below
 from jaxdp.mechanisms._traced import traced_once
-from jaxdp.mechanisms.least_budgets import check_laplace
+from jaxdp.mechanisms.least_budgets import check_k_norm, check_laplace, check_laplace_release
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_at_least
@@ -48,8 +48,9 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     Raises:
         ValueError: if values are neither floats nor integers nor a sum, or have an integer dtype that the default dtype
             cannot represent; if epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy number that is not >
-            0; or if epsilon is a Python or NumPy number below about 1e-11 times the number of values, because the noise
-            would overflow integers.
+            0; if such an l1_sensitivity is infinite; or if epsilon is a Python or NumPy number below about 1e-11 times
+            the number of values (for integers, below about 1e-11 and l1_sensitivity / 1.4e14), because the noise would
+            overflow integers.
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
@@ -68,8 +69,8 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
           upper limit is below the lower limit, the upper limit applies.
         - Noise is computed from float64 logarithms of 64-bit words. For epsilon up to 10, this adds a delta below 2e-8
           for each value; the delta is below 1e-9 for up to 64 values, and for integers if the sensitivity is below
-          2^17. No noise beyond 44.4 scales is drawn. An infinite sensitivity, a traced sensitivity that is not
-          positive, or a scale beyond 2^47 steps gives NaN.
+          2^17. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive or not finite, or a
+          scale beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Math:
@@ -92,8 +93,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     """
     exact = exact_values("values", values)
     sensitivity, budget = wide_scalars(l1_sensitivity=l1_sensitivity, epsilon=epsilon)
-    if not isinstance(epsilon, jax.Array):
-        check_laplace(float(epsilon), numbers=max(math.prod(shape_of(exact)), 1))
+    check_laplace_release(exact, epsilon, l1_sensitivity)
     return _laplace(key, exact, budget, sensitivity, float_type(exact))
 
 
@@ -289,7 +289,9 @@ def k_norm(
 
     Raises:
         ValueError: if value is not as for `laplace` or is empty; if epsilon or sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0; or if basis is not a matrix with one row for each entry of a vector.
+            Python or NumPy number that is not > 0; if such a sensitivity is infinite, or such an epsilon is below about
+            2.4e-10 times sqrt(d), because the noise would overflow integers; or if basis is not a matrix with one row
+            for each entry of a vector.
 
     Privacy:
         - epsilon-DP in the central model for one release of `value`, for the unit and adjacency of the sensitivity.
@@ -336,6 +338,8 @@ def k_norm(
             f"basis, got {shape}{basis_shape}"
         )
     unit, budget = wide_scalars(sensitivity=sensitivity, epsilon=epsilon)
+    if not isinstance(epsilon, jax.Array):
+        check_k_norm(float(epsilon), numbers=math.prod(shape) if basis is None else max(basis.shape[1], 1))
     dtype = float_type(exact)
     if basis is None:
         return _k_norm(key, exact, budget, unit, dtype)

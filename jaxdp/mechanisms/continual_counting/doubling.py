@@ -19,7 +19,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     stream_dtype,
     whole_stream,
 )
-from jaxdp.mechanisms.continual_counting.noise import node_noise
+from jaxdp.mechanisms.continual_counting.noise import counter_noise
 from jaxdp.mechanisms.continual_counting.radii import (
     HUGE,
     block_cumulant,
@@ -98,7 +98,7 @@ def doubling_counter(
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)
     heights = np.arange(1, levels + 1)  # heights of the trees of epochs 0, 1, ...
-    kind = node_noise(noise, heights)
+    kind = counter_noise(noise, heights)
     variances = level_variances(arity, levels, combine)
     starts = np.asarray([arity**m for m in range(levels)], np.int64)
     integer = jnp.result_type(int)

@@ -1,5 +1,6 @@
 """Laplace and Gaussian noise of counters, and the calibration of its parameters on the host."""
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
 from jaxdp.mechanisms.continual_counting.counter import Exact
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.validation import check_above, check_choice, check_epsilon, check_number
 
 Leaf = np.ndarray | np.floating | jax.Array
@@ -74,6 +76,19 @@ def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
         ValueError: if the name is unknown.
     """
     return _laplace(nodes) if check_choice("noise", name, NOISES) == "laplace" else _gaussian(nodes)
+
+
+def counter_noise(name: str, nodes: int | np.ndarray) -> Noise:
+    """Returns `node_noise`, with `params` that refuse budgets with Laplace noise that integers cannot hold."""
+    kind = node_noise(name, nodes)
+    if name != "laplace":
+        return kind
+
+    @functools.wraps(kind.params)
+    def params(*, epsilon: float, **values: float) -> LaplaceParams:
+        return kind.params(epsilon=check_laplace(epsilon, numbers=int(np.max(nodes))), **values)
+
+    return kind._replace(params=params)
 
 
 def gaussian_params(

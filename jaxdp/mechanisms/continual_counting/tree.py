@@ -24,7 +24,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     zero_sums,
 )
 from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
-from jaxdp.mechanisms.continual_counting.noise import node_noise
+from jaxdp.mechanisms.continual_counting.noise import counter_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
 from jaxdp.validation import check_horizon
 
@@ -134,7 +134,7 @@ def tree_counter(
     chosen = best_arity(horizon, noise=noise, combine=combine, objective=objective)
     arity = chosen if arity is None else check_arity(arity)
     levels = num_digits(horizon, arity)
-    kind = node_noise(noise, levels)
+    kind = counter_noise(noise, levels)
     variances = level_variances(arity, levels, combine)
     rates = rate_grid(variances)
     cumulants = np.minimum(level_cumulants(rates, arity, variances), HUGE)

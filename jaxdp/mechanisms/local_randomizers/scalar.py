@@ -22,6 +22,7 @@ from jaxdp.mechanisms._grid import exact_values
 from jaxdp.mechanisms._randomized_response import debias_scalar, randomize_scalar
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.local_randomizers._bounds import Additive, TwoPoints, bounds_of
 from jaxdp.mechanisms.local_randomizers._host import local_claim, rounded_up
 from jaxdp.mechanisms.local_randomizers.label import noisy_ones
@@ -124,7 +125,7 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
 
     def params(*, epsilon: float, delta: float = 0.0, low: float = 0.0, high: float = 1.0) -> ScalarParams:
         to_leaf = scalar_leaf if is_rr else leaf_rounded_down  # probabilities of randomized response are rounded later
-        budget = to_leaf("epsilon", check_epsilon(epsilon))
+        budget = to_leaf("epsilon", check_laplace(epsilon) if report == "laplace" else check_epsilon(epsilon))
         lowest, highest = interval_leaves(low, high)
         width = rounded_up("high - low", float(highest) - float(lowest))
         scalar_leaf("a report at this epsilon", max(abs(low), abs(high)) + _scale(float(width), float(budget), is_rr))

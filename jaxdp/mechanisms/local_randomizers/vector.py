@@ -19,6 +19,7 @@ from jaxdp.core import (
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
+from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.local_randomizers._bounds import Additive, bounds_of
 from jaxdp.mechanisms.local_randomizers._host import local_claim, rounded_up
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_list, check_positive
@@ -95,7 +96,8 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
     num_entries = math.prod(sizes)
 
     def params(*, epsilon: float, delta: float = 0.0, radius: float = 1.0) -> VectorParams:
-        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        checked = check_epsilon(epsilon) if is_gaussian else check_laplace(epsilon, numbers=num_entries)
+        budget = leaf_rounded_down("epsilon", checked)
         edge = scalar_leaf("radius", check_positive("radius", radius))
         scalar_leaf("four times the radius", 4 * float(edge))
         sensitivity = rounded_up("twice the radius", 2 * float(edge) * (1 + norm_error(num_entries)))

@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 from jaxdp import bandits, dueling, experts
-from jaxdp.mechanisms import laplace
-from jaxdp.mechanisms.least_budgets import check_laplace
+from jaxdp.estimation import objective_perturbation
+from jaxdp.mechanisms import (
+    doubling_counter,
+    k_norm,
+    laplace,
+    noisy_leads,
+    scalar_randomizer,
+    tree_counter,
+    vector_randomizer,
+)
+from jaxdp.mechanisms.least_budgets import check_k_norm, check_laplace
 from jaxdp.mechanisms.sparse_vector import LARGEST_TIMES, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point
 
@@ -54,6 +63,45 @@ def test_a_number_is_refused_and_a_traced_budget_gives_nan():
     with pytest.raises(ValueError, match="epsilon must be >= "):
         laplace(jax.random.key(0), jnp.zeros(3), 1e-12, l1_sensitivity=1.0)
     assert np.isnan(laplace(jax.random.key(0), jnp.zeros(3), jnp.asarray(1e-12), l1_sensitivity=1.0)).all()
+
+
+MAKERS = {
+    "scalar_randomizer": lambda: scalar_randomizer("laplace"),
+    "vector_randomizer": lambda: vector_randomizer((3,), "l1"),
+    "tree_counter": lambda: tree_counter(horizon=7),
+    "doubling_counter": lambda: doubling_counter(horizon=7),
+    "objective_perturbation": lambda: objective_perturbation(noise="k_norm"),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_randomizers_counters_and_estimators_refuse_them_too(name):
+    made = MAKERS[name]()
+    with pytest.raises(ValueError, match=r"epsilon must be >= .*, got 1e-16"):
+        made.params(epsilon=1e-16)
+    made.params(epsilon=1e-7)
+
+
+def test_releases_refuse_noise_that_integers_cannot_hold():
+    key, count = jax.random.key(0), jnp.asarray([5])
+    with pytest.raises(ValueError, match="epsilon must be >= "):
+        k_norm(key, jnp.zeros(3), 1e-10, sensitivity=1.0)
+    for release in (laplace, noisy_leads):
+        with pytest.raises(ValueError, match=r"epsilon must be >= 7.11e-06, .*, got 1e-06"):
+            release(key, count, 1e-6, l1_sensitivity=1e9)
+        with pytest.raises(ValueError, match="l1_sensitivity must be finite, got inf"):
+            release(key, count, 1.0, l1_sensitivity=math.inf)
+    with pytest.raises(ValueError, match="sensitivity must be finite, got inf"):
+        k_norm(key, jnp.zeros(3), 1.0, sensitivity=math.inf)
+
+
+@pytest.mark.parametrize("numbers", [1, 5])
+def test_the_least_budget_of_k_norm_gives_numbers(numbers):
+    least = 2.34e-10 * math.sqrt(numbers)
+    check_k_norm(least, numbers=numbers)
+    for sensitivity in (1.0, 1.999, 3.0):
+        release = k_norm(jax.random.key(0), jnp.zeros(numbers), jnp.asarray(least), sensitivity=sensitivity)
+        assert np.isfinite(release).all()
 
 
 @pytest.mark.parametrize("numbers", [1, 3, 1000])
