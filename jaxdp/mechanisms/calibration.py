@@ -70,7 +70,7 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
         return 0.0
     log_delta = math.log(delta)
     # at ratio 1 / sqrt(2 epsilon) the mean privacy loss is epsilon, so delta is of order 1
-    log_ratio = root(lambda x: log_delta_of(epsilon, math.exp(x)) - log_delta, -math.log(2 * epsilon) / 2)
+    log_ratio = root(lambda x: log_delta_of(epsilon, math.exp(x)) - log_delta, -math.log(2 * min(epsilon, 1e300)) / 2)
     return l2_sensitivity * math.exp(log_ratio) * (1 + MARGIN)
 
 
@@ -146,7 +146,8 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
     rho, l2_sensitivity = check_above("rho", rho, 0.0), check_sensitivity(l2_sensitivity)
     if rho == math.inf:
         return 0.0
-    noise_stddev = l2_sensitivity / math.sqrt(2 * rho)
+    # 2 * rho may overflow, and rho / 2 may underflow; both forms give the same root
+    noise_stddev = l2_sensitivity / (2 * math.sqrt(rho / 2) if rho > 1 else math.sqrt(2 * rho))
     while noise_stddev < math.inf and 2 * Fraction(rho) * Fraction(noise_stddev) ** 2 < Fraction(l2_sensitivity) ** 2:
         noise_stddev = math.nextafter(noise_stddev, math.inf)
     return noise_stddev

@@ -153,6 +153,11 @@ def test_zcdp_gaussian_never_rounds_down():
         assert zcdp_gaussian(rho) == pytest.approx(1 / math.sqrt(2 * rho), rel=1e-15)
 
 
+def test_huge_budgets_give_noise():
+    assert zcdp_gaussian(1e308) == pytest.approx(1 / (math.sqrt(2e300) * 1e4), rel=1e-15)
+    assert analytic_gaussian(1e308, 1e-5) == pytest.approx(zcdp_gaussian(1e308), rel=1e-9)
+
+
 def test_zcdp_costs_the_gaussian_more_than_its_exact_profile():
     for rho, delta in itertools.product([1e-3, 0.1, 1.0, 10.0], [1e-9, 1e-3]):
         assert gaussian_epsilon(delta, zcdp_gaussian(rho)) < zcdp_epsilon(rho, delta)
