@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.core import Guarantee
 from jaxdp.estimation import (
     Estimate,
     ballot_election,
@@ -132,3 +133,15 @@ def test_an_estimator_refuses_a_problem_of_another_kind(estimator, problem, shap
     values = {"epsilon": 1.0} if "epsilon" in inspect.signature(run.params).parameters else {}
     with pytest.raises(ValueError, match=rf"estimators\['E'\] must take the problem's data.*{shapes}"):
         run.simulate(jax.random.key(0), run.params(radius=1.0, **values))
+
+
+def test_a_claim_that_depends_on_a_fact_needs_its_value():
+    def guarantee(*, radius, tolerance=0.0):
+        del tolerance
+        return Guarantee.pure(radius, trust_model="central", privacy_unit="one label", argument="none")
+
+    problem = gaussian_rewards(num_samples=15, dim=2, known=("radius",))
+    run = jaxdp.estimation_run({"mine": mle()._replace(guarantee=guarantee)}, problem)
+    with pytest.raises(ValueError, match=r"values must have radius, as the claim of mine depends on it, .* got none"):
+        run.guarantee()
+    assert run.guarantee(radius=7.0)["mine"].epsilon == 7.0

@@ -41,16 +41,17 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
         values of all estimators and of the problem, and passes to each function the values of the function's arguments.
         A value that you pass overrides the problem's fact for every estimator. A parameter is NaN if the problem fills
-        it in later, when data are drawn. `guarantee` computes claims with 1 for such a value, so claims must not depend
-        on it. If you pass a delta, `params` warns if a claim's delta is above 1 / number of records.
+        it in later, when data are drawn. Claims must not depend on such a value. If you pass a delta, `params` warns if
+        a claim's delta is above 1 / number of records.
 
     Raises:
         ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
             factory that was not called). `params` raises if neither an estimator nor the problem has an argument with a
             given name, or if a required value is missing. Facts from which an estimator computes other parameters are
-            required. For an estimator with private features, values without a default that the problem would compute
-            from the features are required, too. The run raises if its key is not a typed key, if its parameters were
-            not made by its `params`, or if an estimator does not support data of the problem's shapes.
+            required; `guarantee` also raises if a claim depends on a fact. For an estimator with private features,
+            values without a default that the problem would compute from the features are required, too. The run raises
+            if its key is not a typed key, if its parameters were not made by its `params`, or if an estimator does not
+            support data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -85,6 +86,10 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         """Returns the estimator's values, with placeholders (1 by default) for facts that the problem will fill in."""
         return select_values(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
 
+    def facts_to_fill(name: str, values: Mapping[str, Any]) -> list[str]:
+        """Returns the names of the estimator's arguments that the problem will fill in."""
+        return sorted(facts_of[name] & (parameters(estimators[name].params).keys() - values.keys()))
+
     def params_without_facts(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
         """Returns the estimator's parameters, with NaN for facts that the problem will fill in."""
         params = check_leaves(f"params of {name}", estimators[name].params(**fill_values(name, values, **placeholders)))
@@ -97,7 +102,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def point(name: str, values: Mapping[str, Any]) -> Any:
         params = params_without_facts(name, values)
-        for field in sorted(facts_of[name] & (parameters(estimators[name].params).keys() - values.keys())):
+        for field in facts_to_fill(name, values):
             try:  # parameters that `params` computes from this value could not use the sample's fact later
                 is_independent = _differ_only_in(field, params, params_without_facts(name, values, **{field: 2.0}))
             except ValueError:
@@ -127,9 +132,17 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {"problem": problem_params, "estimators": estimator_params}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns each estimator's claim for the values that `params` takes. Facts of the problem count as 1."""
+        """Returns each estimator's claim for the values that `params` takes; claims must not depend on facts."""
         check(values)
-        return {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
+        claims = {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
+        for name, claim in claims.items():
+            for field in facts_to_fill(name, values):
+                if estimators[name].guarantee(**fill_values(name, values, **{field: 2.0})) != claim:
+                    raise ValueError(
+                        f"values must have {field}, as the claim of {name} depends on it, and the problem fills it in "
+                        f"only when data are drawn, got {', '.join(values) or 'none'}"
+                    )
+        return claims
 
     def fill_facts(name: str, params: Any, sample: Sample) -> Any:
         """Replaces NaN in the parameters by the sample's facts that this estimator may know."""
