@@ -62,7 +62,7 @@ class Guarantee:
         local_epsilon: in the shuffle model, the epsilon of one user's report before shuffling, > 0; None in other
             models.
         unit: "record" for the data of one round or one record, or "person" for all data of a person.
-        numerical_delta: a proved bound, in [0, 1), on the additional delta due to the program's rounding; 0 if the
+        numerical_delta: a bound, in [0, 1), on the additional delta due to the program's rounding; 0 if the
             arithmetic is exact. The bound assumes ideal random bits. None if no bound is known; the claim then holds
             for real numbers, and ignores rounding.
 
