@@ -158,6 +158,8 @@ def estimate(
         ) from None
     params = check_leaves("params of the estimator", estimator.params(**values))
     features, labels = _to_array(features), _to_array(labels)
+    if labels.ndim == 0:
+        raise ValueError("labels must be an array with one entry per record, got a single number")
     raw_features = features
     check = estimator.check or check_data
     check_above("feature_norm", feature_norm, 0.0)

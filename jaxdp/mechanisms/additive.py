@@ -152,7 +152,8 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
     """
     exact = exact_values("values", values)
     if not is_integer(exact):
-        raise ValueError(f"values must be integers, got dtype {jnp.asarray(values).dtype}")
+        got = f"dtype {exact.dtype}" if isinstance(exact, jax.Array) else "a Sum"
+        raise ValueError(f"values must be integers, got {got}")
     (budget,) = wide_scalars(epsilon=epsilon)
     if not isinstance(epsilon, jax.Array):
         check_laplace(float(epsilon))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, step_for, wide
+from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, shape_of, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.least_budgets import check_laplace
@@ -125,7 +125,8 @@ def above_threshold_step(
         halted.
 
     Raises:
-        ValueError: if query is not a number or a `Sum`, or is an integer of a wider type than JAX's default.
+        ValueError: if query is not a single number or a `Sum` of shape [], or is an integer of a wider type than JAX's
+            default.
 
     Privacy:
         - As for `above_threshold`.
@@ -136,7 +137,10 @@ def above_threshold_step(
     Deviations:
         As for `above_threshold`.
     """
-    return ask(key, state, exact_values("query", query), grid_of(state))
+    exact = exact_values("query", query)
+    if shape_of(exact) != ():
+        raise ValueError(f"query must be a single number, got shape {shape_of(exact)}")
+    return ask(key, state, exact, grid_of(state))
 
 
 class Grid(NamedTuple):

@@ -186,12 +186,12 @@ def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.
     """Returns values [T, *shape] in the dtype of `stream_dtype`, after checking that there are T <= horizon keys.
 
     Raises:
-        ValueError: if keys are not a JAX array, if there is not one key for each of 1 to `horizon` entries, or if
+        ValueError: if keys are not typed PRNG keys, if there is not one key for each of 1 to `horizon` entries, or if
             values are neither integers, bools nor floats.
     """
     array = _array("values", values)
-    if not isinstance(keys, jax.Array):
-        raise ValueError(f"keys must be an array of keys, got {keys!r}")
+    if not isinstance(keys, jax.Array) or not jnp.issubdtype(keys.dtype, jax.dtypes.prng_key):
+        raise ValueError(f"keys must be an array of typed PRNG keys, as jax.random.split makes, got {keys!r}")
     if array.ndim == 0 or keys.shape != array.shape[:1] or not 1 <= array.shape[0] <= horizon:
         raise ValueError(
             f"values must be [T, ...] with 1 <= T <= {horizon} and one key for each entry, got shape {array.shape} and "

@@ -268,7 +268,7 @@ def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> M
     Returns:
         x x^T and y x, as `Moments`. `LocalRandomizer.total` takes sums of them over users.
     """
-    return _moments(*_clip(np.shape(value[0])[-1], params, value))
+    return _moments(*_clip(np.size(value[0]), params, value))
 
 
 def _moments(x: jax.Array, y: jax.Array) -> Moments:

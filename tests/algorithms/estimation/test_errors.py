@@ -251,3 +251,8 @@ def test_estimate_inside_a_transformation_names_what_to_call(transform):
     )
     with pytest.raises(ValueError, match=r"estimate must be called outside of jax\.jit"):
         fit(features if transform is jax.jit else features[None])
+
+
+def test_a_single_label_is_refused():
+    with pytest.raises(ValueError, match="labels must be an array with one entry per record, got a single number"):
+        estimate(mle(), np.ones((3, 2)), 1.0, key=jax.random.key(0))

@@ -8,6 +8,7 @@ import scipy.stats
 
 from jaxdp.mechanisms import gaussian, laplace
 from jaxdp.mechanisms.additive import geometric
+from jaxdp.numerics import fixed_point
 
 NUM_DRAWS = 100_000
 MEAN = 3.0
@@ -122,6 +123,8 @@ def test_geometric_noise_is_for_integers():
     released = np.asarray(geometric(key, values, 0.5))
     np.testing.assert_array_equal(released, np.rint(released))
     assert np.isnan(geometric(key, values, jnp.float32(-1.0))).all()
+    with pytest.raises(ValueError, match="values must be integers, got a Sum"):
+        geometric(jax.random.key(0), fixed_point.zero(3), 1.0)
     with pytest.raises(ValueError, match="values must be integers, got dtype float32"):
         geometric(key, jnp.zeros(2, jnp.float32), 1.0)
     with pytest.raises(ValueError, match="epsilon must be"):

@@ -252,8 +252,9 @@ def test_what_is_no_number(make):
         counter.feed(key, params, state, 1j)
     with pytest.raises(ValueError, match=r"fed must be an array of numbers, got None"):
         counter.feed(key, params, state, 1, None)
-    with pytest.raises(ValueError, match=r"keys must be an array of keys, got \[0, 1\]"):
-        counter.prefixes([0, 1], params, [1, 0])
+    for bad, got in (([0, 1], r"\[0, 1\]"), (jnp.arange(2), "Array")):
+        with pytest.raises(ValueError, match=f"keys must be an array of typed PRNG keys, .*, got {got}"):
+            counter.prefixes(bad, params, [1, 0])
     with pytest.raises(ValueError, match=r"values must be an array of numbers, got \[\[1, 2\], \[3\]\]"):
         counter.prefixes(keys_of(0, 2), params, [[1, 2], [3]])
     for times, message in (([[1], [1, 2]], "an array of numbers"), ("1", "numbers"), ([True], "numbers")):

@@ -179,6 +179,8 @@ def test_errors():
         above_threshold(key, queries, 1.0, threshold=jnp.zeros(3))
     with pytest.raises(ValueError, match="query must be floats or integers, got dtype bool"):
         above_threshold_step(key, above_threshold_init(key, 1.0, threshold=0.0), jnp.asarray(True))
+    with pytest.raises(ValueError, match=r"query must be a single number, got shape \(2,\)"):
+        above_threshold_step(key, above_threshold_init(key, 1.0, threshold=0.0), jnp.asarray([-100.0, 100.0]))
     for bad in [0.0, -1.0, math.nan]:
         with pytest.raises(ValueError, match=f"epsilon must be > 0, got {bad}"):
             above_threshold(key, queries, bad, threshold=0.0)

@@ -204,3 +204,10 @@ def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
     clear = jax.tree.map(jnp.asarray, randomizer.params(epsilon=math.inf, delta=1e-2, reward_bound=2.0))
     for found, sums in zip(randomizer.total(KEY(), clear, exact, jnp.int32(3)), exact, strict=True):
         assert np.array_equal(found, sums)
+
+
+def test_exact_moments_refuse_a_context_of_another_shape():
+    params = moment_randomizer(2, "l2_ball").params(epsilon=1.0)
+    for context, shape in ((0.5, r"\(\)"), (np.zeros((1, 2)), r"\(1, 2\)")):
+        with pytest.raises(ValueError, match=rf"value must be a pair of shapes .*, got {shape} and \(\)"):
+            exact_moments(params, (context, 1.0))
