@@ -124,7 +124,7 @@ def test_geometric_noise_is_for_integers():
     np.testing.assert_array_equal(released, np.rint(released))
     assert np.isnan(geometric(key, values, jnp.float32(-1.0))).all()
     with pytest.raises(ValueError, match="values must be integers, got a Sum"):
-        geometric(jax.random.key(0), fixed_point.zero(3), 1.0)
+        geometric(jax.random.key(0), fixed_point.zero(3), 1.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="values must be integers, got dtype float32"):
         geometric(key, jnp.zeros(2, jnp.float32), 1.0)
     with pytest.raises(ValueError, match="epsilon must be"):
