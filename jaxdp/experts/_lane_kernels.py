@@ -18,15 +18,12 @@ MOST = MAX_UNROLLED  # the batch axis is the fast axis of arrays with a first ax
 
 
 def keep_lane_layout(state: Any, layout: Callable[[jax.Array], jax.Array] = lanes_last_if_small) -> Any:
-    """Returns the state, with the batch axis as the fast axis of small arrays if their first axis is at most `MOST`.
-
-    `layout` replaces this rule by another function, such as `lanes_last_if_many`.
-    """
+    """Returns the state unchanged, after setting the memory layout of each array by the function `layout`."""
     return jax.tree.map(layout, state)
 
 
 def select(condition: jax.Array, one: Any, other: Any) -> Any:
-    """Returns the tree `one` if the condition ([] bool) is true, otherwise `other`; the batch axis is the fast axis."""
+    """Returns the tree `one` if the condition ([] bool) is true, else `other`; `lanes_last_if_many` sets the layout."""
     return jax.tree.map(lambda left, right: lanes_last_if_many(jnp.where(condition, left, right)), one, other)
 
 

@@ -67,7 +67,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         num_experts: number of experts N, >= 2.
         noise: the noise of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip),
             "gumbel" (the exponential mechanism) or "laplace" (as in the paper).
-        losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (also rounded to 0 or 1).
+        losses: "bounded" ([num_experts] float, clipped to [0, 1]; NaN counts as 0) or "binary" (also rounded to 0 or
+            1).
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner supports

@@ -58,7 +58,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         accounting: "pure" (from epsilon) or "zcdp" (zero-concentrated, from epsilon and delta).
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above. The result's `params`
@@ -77,7 +78,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         - The claim also holds for losses that depend on earlier plays.
         - A loss vector changes each later total by at most 1, and different totals may change in opposite directions. A
           selection by the exponential mechanism at this rate costs 2 rate in pure DP, or rate^2 / 2 in zCDP. All R =
-          ceil(T / batch) - 1 selections may depend on the vector, so rate = epsilon / (2 R), or sqrt(2 rho / R).
+          ceil(T / batch) - 1 selections may depend on the vector, so the rate is at most epsilon / (2 R), or sqrt(2 rho
+          / R).
         - Slack: Let P be the larger one of the two probabilities that neighbouring data sets give to the R selected
           experts. The privacy loss of the selections is at most R ln(x + (1 - x) e^(2 rate)), where x = P^(1 / R). This
           bound approaches epsilon only as P goes to 0, and more slowly for larger R. Proof:

@@ -22,11 +22,12 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     - `.csv`: a UTF-8 file of numbers, quoted or not, separated by commas. The first line may contain names of experts;
       blank lines are skipped. The reader rejects a file in which a header or an index could be mistaken for losses.
       This is the case if the first line contains integers that do not look like the later lines, if the first column
-      seems to contain row numbers and the other columns do not, or if the first column has the name of an index or some
-      name is empty. If there are only one or two rows, and the first column seems to contain row numbers, the reader
-      warns instead.
+      seems to contain row numbers and the other columns do not, or if the first column has the name of an index
+      ("index" only if the column contains row numbers) or some name is empty. If there are only one or two rows, and
+      the first column seems to contain row numbers but does not have the name of an index, the reader warns instead.
     - `.npy`: a matrix written by `numpy.save`. The matrix is memory-mapped: its parts are read when they are needed.
-    - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
+    - `.parquet`: columns of numbers or booleans without missing values. The reader rejects a table with a column that
+      is an index. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
     `loss_sequence` checks the range of the losses.
 
@@ -43,9 +44,10 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
             are only one or two rounds and the first column seems to contain row numbers.
 
     Raises:
-        ValueError: if the file is malformed (the message contains the file, the line number or the row number counted
-            from 0, and the reason), if the file's extension is not supported, or if the file is Parquet and pyarrow is
-            not installed.
+        ValueError: if the file is malformed or has no rounds or fewer than two experts (the message contains the file
+            and the reason, and for a fault in one line or row also the line number counted from 1, or the row number
+            counted from 0), if the file's extension is not supported, or if the file is Parquet and pyarrow is not
+            installed.
         OSError: if the file cannot be read, for example a FileNotFoundError.
     """
     name = os.fspath(path)

@@ -29,7 +29,10 @@ def clip_losses(losses: jax.Array) -> jax.Array:
 
 
 def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
-    """Returns a `privatize` that clips losses and adds Gaussian or Laplace noise, as its `params` determine."""
+    """Returns a `privatize` that clips losses, and adds Gaussian noise or Laplace noise to them.
+
+    The parameters of the learner contain `noise_stddev` for Gaussian noise, or `epsilon` for Laplace noise.
+    """
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action

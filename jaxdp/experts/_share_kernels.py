@@ -1,9 +1,10 @@
 """The steps of `_shares`, in a layout for XLA on CPU.
 
 Each result that several other results use has a separate kernel, so that it is computed only once. With at most 1,024
-experts, the `jax.vmap` batch axis is contiguous in memory (the fast axis, see `lanes_last_if_many`). Sums over at most
-16 experts are unrolled. Sums over more experts add rows of 16; above `LARGEST_UNROLLED`, they are XLA reductions. Tests
-check that results equal the results of the plain functions up to the order of additions.
+experts (if there are more than 16, only with at least 32 lanes), the `jax.vmap` batch axis is contiguous in memory (the
+fast axis, see `lanes_last_if_many`). Sums over at most 16 experts are unrolled. Sums over more experts add rows of 16;
+above `LARGEST_UNROLLED`, they are XLA reductions. Tests check that results equal the results of the plain functions up
+to the order of additions.
 """
 
 import functools

@@ -83,7 +83,7 @@ def shifting_losses(
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1, which are divided into segments.
         num_shifts: the maximum number of shifts, in [0, horizon), and the default of the value `num_shifts` (see
-            Values). If shift_times is a list, num_shifts must be None or the length of the list.
+            Values). It must be given, unless shift_times is a list; then it must be None or the length of the list.
         shift_times: the first rounds of all segments except the first; rounds are numbered from 0. "equal": segment s =
             0, 1, ... begins in round floor(s T / (num_shifts + 1)). "drawn": num_shifts distinct rounds from 1 to T -
             1; all sets of rounds are equally likely. Or a list of rounds in [1, T), in ascending order.
@@ -93,7 +93,7 @@ def shifting_losses(
             so the good experts of all segments are distinct. Or a list of num_shifts + 1 experts, each different from
             its predecessor.
         distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
-        gap: default of the value `gap` (see Values).
+        gap: default of the value `gap` (see Values), in (0, 1/2]; for "beta" in (0, 1/2).
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon). If
             None, the environment has no metrics in hindsight.
 
@@ -108,10 +108,10 @@ def shifting_losses(
         NaN, because it is unknown which expert was played in which segment; the feedback is correct also in this case.
 
     Raises:
-        ValueError: if a size is out of range; if a list of times is not ascending or not in [1, horizon); if a list of
-            experts is not num_shifts + 1 experts in [0, num_experts), each different from its predecessor; or if
-            "own_parts" has more segments than experts. The result's `params` raises this error if a value is out of
-            range.
+        ValueError: if a size or the default gap is out of range; if a string is not one of the names above; if a list
+            of times is not ascending or not in [1, horizon); if a list of experts is not num_shifts + 1 experts in [0,
+            num_experts), each different from its predecessor; or if "own_parts" has more segments than experts. The
+            result's `params` raises this error if a value is out of range.
 
     Values:
         gap: in (0, other_mean], the mean loss of all other experts minus the good expert's mean loss; by default the
@@ -120,8 +120,8 @@ def shifting_losses(
         num_shifts: number of changes of the good expert, an integer from 0 to the argument `num_shifts`, which is the
             default. It is not a value if shift_times is a list.
         concentration: c, only for Beta losses. A loss of mean m has the distribution Beta(m c, (1 - m) c), with
-            variance m (1 - m) / (c + 1). Both parameters must be >= 1. By default c is the maximum of 10 and the
-            smallest c with this property.
+            variance m (1 - m) / (c + 1). Both parameters must be >= 1 for both means, so the good expert's mean must be
+            > 0 and other_mean < 1. By default c is the maximum of 10 and the smallest c with this property.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), section 3 (segments of equal distributions).

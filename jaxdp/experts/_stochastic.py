@@ -38,21 +38,22 @@ def stochastic_losses(
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0. If None, the
-            environment computes no metrics in hindsight. It then supports feedback totals, for `engine="counts"`.
+            environment computes no metrics in hindsight. Without visits it then supports feedback totals, for
+            `engine="counts"`.
         visits: the schedule of people's participation, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
             without people.
 
     Returns:
-        An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]). It supports blocks.
-        Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss minus the smallest
-        mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in hindsight are as
-        for `loss_sequence`. Otherwise feedback totals are [num_experts] integer, the number of each expert's losses
-        that are 1. (Sums of integers are exact, unlike sums of floats.)
+        An environment for actions in [0, num_experts) and losses ([num_experts] float, each 0 or 1). Without visits it
+        supports blocks. Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss minus
+        the smallest mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in
+        hindsight are as for `loss_sequence`. Feedback totals are [num_experts] integer, the number of each expert's
+        losses that are 1. (Sums of integers are exact, unlike sums of floats.)
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not an integer >= 0.
-            The result's `params` raises this error if a value is out of range or results in a mean outside [0, 1], or
-            if `gap` is given and all means are equal.
+        ValueError: if means are not a vector of at least two numbers in [0, 1], num_switches is not an integer >= 0, or
+            visits are not a `Visits`. The result's `params` raises this error if a value is out of range or results in
+            a mean outside [0, 1], or if `gap` is given and all means are equal.
 
     Values:
         gap: > 0, the difference between the next larger mean and the smallest mean; by default the difference in

@@ -43,9 +43,9 @@ class Params:
         monitor_epsilon: [] float > 0, the budget of AboveThreshold; a run costs only half of this budget (see Privacy
             in `svt_lazy`). At infinity, comparisons are exact.
         learning_rate: [] float > 0, the rate of the exponential mechanism.
-        threshold: [] float. An expert is replaced once its noisy loss since its selection is at least the noisy
+        threshold: [] float. An expert is replaced one round after its noisy loss since its selection reaches the noisy
             threshold.
-        max_switches: [] int32, maximum number of selections.
+        max_switches: [] int32, maximum number of selections, in [1, T].
     """
 
     monitor_epsilon: Scalar
@@ -98,11 +98,13 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         accounting: "pure" (from epsilon) or "zcdp" (zero-concentrated, from epsilon and delta).
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32).
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above. The result's `params`
-            raises this error if a value is out of range.
+            raises this error if a value is out of range, or epsilon is so small that noise would overflow integers
+            (below about 5e-10 for "pure").
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -123,8 +125,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           its budget. For "pure", the budget is epsilon, and the run is (epsilon / 2)-DP. For "zcdp", the budget is 2
           sqrt(rho), and the run is sqrt(rho)-DP, which implies (rho / 2)-zCDP.
         - A loss vector changes each total by at most 1, in either direction, and K selections may depend on it. Each
-          selection costs 2 rate in pure DP, or rate^2 / 2 in zCDP, with rate = epsilon / (4 K) or sqrt(rho / K). After
-          K selections, losses are no longer used.
+          selection costs 2 rate in pure DP, or rate^2 / 2 in zCDP, and the rate is at most epsilon / (4 K) or sqrt(rho
+          / K). After K selections, losses are no longer used.
         - Slack: In pure DP, the privacy losses of a run of AboveThreshold and of the selections approach their bounds
           only for outcomes with probabilities approaching 0. For the registry's pair of inputs, the maximum privacy
           loss is 0.971 epsilon.

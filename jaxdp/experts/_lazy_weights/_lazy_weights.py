@@ -113,21 +113,24 @@ def lazy_weights(
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`. The switch rate of `markov` is the rate
             per batch.
-        num_switches: the comparator's number of switches, for which parameters are tuned. The default is 0 for
-            `static()`, S for `switching(num_switches=S)`, and for `markov(switch_rate=...)` the expected number of
-            switches if a batch is one round (for longer batches, pass a number). `markov()` has no default.
+        num_switches: the comparator's number of switches, >= 0 and < horizon, for which parameters are tuned. The
+            default is 0 for `static()`, S for `switching(num_switches=S)`, and for `markov(switch_rate=...)` the
+            rounded expected number of switches if a batch is one round (for longer batches, pass a number). `markov()`
+            has no default.
         accounting: "zcdp" (from epsilon and delta) or "pure" (from epsilon).
-        rounds_per_step: maximum number of rounds of a batch that are played in one step, in blocks. It affects the
-            speed but not the results. If batches have at least 4 rounds, the fastest choice is the length of a batch.
+        rounds_per_step: maximum number of rounds of a batch that are played in one step, in blocks; larger numbers than
+            1,024 have the effect of 1,024, and with 1 the learner has no blocks. It affects the speed but not the
+            results. If batches have at least 4 rounds, the fastest choice is the length of a batch.
 
     Returns:
         A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
         int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, accounting is not one of the names above, or
-            the class does not allow these sizes. The result's `params` raises this error if a value is out of range, or
-            the privacy cost of the values is more than epsilon allows.
+        ValueError: if num_experts < 2, horizon < 1, rounds_per_step < 1, num_switches is not an integer >= 0 or is
+            omitted for a class without a default, accounting is not one of the names above, or the class does not allow
+            these sizes. The result's `params` raises this error if a value is out of range, the class has no sequence
+            with num_switches switches, or the privacy cost of the values is more than epsilon allows.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -137,8 +140,9 @@ def lazy_weights(
         fake_switch_prob: p, the probability of a resample after a batch without losses; in [1e-6, 1], at epsilon = inf
             in [0, 1].
         batch: B, the number of rounds in a batch, in [1, T].
-        budget: K, the maximum number of resamples, >= 0. If learning_rate, fake_switch_prob or batch is given, the
-            default is the largest K that epsilon allows.
+        budget: K, the maximum number of resamples, >= 0; at a finite epsilon also <= ceil(T / B) - 1, the number of
+            decisions. If learning_rate, fake_switch_prob or batch is given, the default is the largest K <= ceil(T / B)
+            - 1 that epsilon allows.
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. The claim is in the central model, and losses may
@@ -151,7 +155,7 @@ def lazy_weights(
         - Resamples: at most K exponential mechanisms of range 2 * rate.
         - Cost: A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K * rate^2 / 2. In pure DP, epsilon =
           max(rate, ln(1 + (1 - p) * (1 - e^-rate) / p)) + 2 * rate * K. The claim is the cost of the parameters in use,
-          which is at most the budget.
+          which exceeds the budget by at most a factor of 1 + 3e-9 (a tolerance for rounding).
         - Slack: The privacy loss approaches the claim only for outcomes with probabilities approaching 0 (see
           `docs/proofs/selections.md`).
         - Private: the weights, and the losses of the current batch. An auditor's tape records both mechanisms. The
@@ -174,7 +178,7 @@ def lazy_weights(
           the effect of rounding (`docs/proofs/lazy_weights.md`). If no bound is below 1, as for many rounds in float32,
           the claim's argument says so. In measurements, the range of a resample then exceeded 2 * rate by 3% at T =
           10^6 and by 8% at T = 10^7.
-        - The probabilities of switches that are drawn from the prior are multiples of 2^-23.
+        - In float32, the probabilities of switches that are drawn from the prior are multiples of 2^-23.
 
     Math:
         After a batch in which the sequence that is played had the loss $L$, it is kept with probability

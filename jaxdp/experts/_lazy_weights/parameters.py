@@ -18,7 +18,7 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_hor
 ACCOUNTINGS = ("zcdp", "pure")
 SIZES = 80  # maximum number of batch sizes in the first pass, a geometric grid; later passes refine it near the best
 CHANCES = 97  # number of fake switch probabilities in each pass
-SMALLEST = 1e-6  # minimum fake switch probability; it is still drawn with 24 bits of precision
+SMALLEST = 1e-6  # minimum fake switch probability; it is still drawn with at least 26 bits of precision
 HALVINGS = 60  # steps of the bisection for the learning rate
 SLACK = 1e-9  # relative tolerance of the privacy budget, because a user's parameters may have rounding errors
 
@@ -96,7 +96,7 @@ def regret_bound(
     num_switches: int,
     nats: float,
 ) -> float:
-    """Returns the proved regret bound for these parameters; the horizon if `budget` is below `enough_resamples`.
+    """Returns the proved regret bound, at most the horizon; the horizon if `budget` is below `enough_resamples`.
 
     `nats` is the comparator's negative log prior, in nats, in the class over ceil(horizon / batch) batches.
     """
@@ -139,11 +139,12 @@ def lazy_weights_parameters(
         accounting: "zcdp" or "pure".
 
     Returns:
-        The parameters. For short horizons the bound is a large fraction of the horizon: at T = 10^4, N = 10, S = 3 and
-        delta = 10^-6, it is 0.23 T for epsilon = 1 and 0.39 T for epsilon = 0.3.
+        The parameters. For short horizons the bound is a large fraction of the horizon. With the class `switching` at S
+        = 3, T = 10^4, N = 10 and delta = 10^-6, it is 0.23 T for epsilon = 1 and 0.39 T for epsilon = 0.3.
 
     Raises:
-        ValueError: if an argument is out of range, or the class has no sequence with S switches.
+        ValueError: if an argument is out of range, the class has no sequence with S switches, or epsilon is so small
+            that no learning rate is private.
 
     Source:
         Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
@@ -242,7 +243,10 @@ def chosen_parameters(
     sequences: Sequences,
     accounting: str,
 ) -> LazyParameters:
-    """Returns the given or tuned parameters that the learner uses: the rate rounded down, the probability up."""
+    """Returns the given or tuned parameters that the learner uses: the rate rounded down, the probability up.
+
+    `regret_bound` is the bound of the tuned parameters, even if other parameters are given.
+    """
     best = lazy_weights_parameters(
         epsilon=check_epsilon(epsilon),
         delta=delta,

@@ -78,9 +78,9 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T]; for "sampling" with fixed share, replacing a loss vector costs D * rate^2 / 2 in zCDP.
+    """Returns D in (0, T]; for "sampling" with fixed share, replacing a loss vector costs <= D * rate^2 / 2 in zCDP.
 
-    D is k^2 + k^4 + ... + k^(2 T), where k is the `contraction`.
+    D is k^2 + k^4 + ... + k^(2 T), where k is the `contraction`, but at least `ROUNDING`.
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
     if squared == 1:  # weights are only permuted, so nothing is forgotten
@@ -99,16 +99,16 @@ def mirror_descent_parameters(
     form: str = "sampling",
     noise: str = "gaussian",
 ) -> MirrorParameters:
-    """Returns the learning rate of `mirror_descent` with fixed share, and the proved regret bound.
+    """Returns the learning rate and the noise of `mirror_descent` with fixed share, and the proved regret bound.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the non-private tuning.
-        delta: in (0, 1); ignored for Laplace noise.
+        delta: in (0, 1); ignored for form "noisy_losses" with Laplace noise.
         num_experts: N, >= 2.
         horizon: T, >= 2.
         num_switches: the comparator's number of switches S, in [1, T).
         form: "sampling", "noisy_losses" or "intervals".
-        noise: "gaussian" or "laplace", for form "noisy_losses".
+        noise: "gaussian" or "laplace", for form "noisy_losses"; ignored for other forms.
 
     Returns:
         The parameters.
@@ -120,7 +120,7 @@ def mirror_descent_parameters(
         As `mirror_descent`.
 
     Deviations:
-        The bound holds at the returned rate. With "sampling", the learner uses a slightly smaller rate, because
+        The bound holds at the returned rate. With "sampling", the learner's rate may be slightly smaller, because
         rounding costs privacy. In 32-bit mode with a long horizon, a rate above 1/8 may be reduced to 1/8.
 
     Examples:

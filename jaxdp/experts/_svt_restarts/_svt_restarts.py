@@ -127,13 +127,13 @@ def svt_restarts(
         noise: noise of the selections, as for `limited_updates`.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It supports blocks if
-        check_every >= 3 and num_experts <= 341.
+        A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
+        int32). It supports blocks if check_every >= 3 and num_experts <= 341.
 
     Raises:
         ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the names above.
-            The result's `params` raises this error if epsilon is not > 0, failure_prob is not in (0, 1), or margin is
-            not finite.
+            The result's `params` raises this error if epsilon is not > 0 or is so small that noise would overflow
+            integers (below about 5e-10), failure_prob is not in (0, 1), or margin is not finite.
 
     Values:
         epsilon: the privacy budget, > 0.

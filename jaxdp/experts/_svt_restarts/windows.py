@@ -16,7 +16,7 @@ from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 from jaxdp.numerics.kernels import lanes_last
 
 CHUNK = 128  # number of windows that are examined at a time
-LARGEST = 2.0**51  # maximum of a query in units, which fits in two words of 32 bits
+LARGEST = 2.0**51  # queries in units are clipped below this number, so that they fit in two words of 32 bits
 LEAST = -(2.0**62)  # in units; below every possible excess
 Slack = Callable[[jax.Array], jax.Array]  # rounds in windows -> excess over `allowed` for a restart, [...] float64
 
@@ -255,7 +255,7 @@ KINDS = {"all": All, "dyadic": Dyadic}
 
 
 def units(slack: jax.Array) -> jax.Array:
-    """Rounds public values ([...] float64) to integer units."""
+    """Rounds public values ([...] float64) to integer units in [-`LARGEST`, `LARGEST`]."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
