@@ -68,7 +68,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     users; `measure` is also called for fewer users, and must not increase if a user joins.
     """
     bounds = _falling_bounds(measure, local_epsilon, batch)
-    return next((bound, batch - 1 - least) for bound, least, most in bounds if least == most)
+    return next((bound, batch - 1 - fewest) for bound, fewest, largest in bounds if fewest == largest)
 
 
 def is_delta_at_most(limit: float, epsilon: float, local_epsilon: float, batch: int) -> bool:
@@ -79,28 +79,29 @@ def is_delta_at_most(limit: float, epsilon: float, local_epsilon: float, batch: 
     if measure(count_distribution(batch - 1, local_epsilon, batch)) > limit:
         return False
     bounds = _falling_bounds(measure, local_epsilon, batch)
-    return next(bound <= limit for bound, least, most in bounds if bound <= limit or least == most)
+    return next(bound <= limit for bound, fewest, largest in bounds if bound <= limit or fewest == largest)
 
 
 def _falling_bounds(
     measure: Callable[[np.ndarray], float], local_epsilon: float, batch: int
 ) -> Iterator[tuple[float, int, int]]:
-    """Yields the largest bound on `measure` and its range [least, most] of numbers of zeros, then halves the range."""
-    # A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
-    # the value for `least` zeros and num_others - `most` ones bounds the values for all numbers of zeros in [least,
-    # most]. The range with the largest bound is halved.
+    """Yields the largest bound on `measure` and its range [fewest, largest] of numbers of zeros; then halves the range.
+
+    A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
+    the value for `fewest` zeros and num_others - `largest` ones bounds the values for all numbers of zeros in the range.
+    """
     num_others = batch - 1
 
-    def bound_range(least: int, most: int) -> tuple[float, int, int]:
-        return -measure(reports_distribution(num_others - most, least, local_epsilon)), least, most
+    def bound_range(fewest: int, largest: int) -> tuple[float, int, int]:
+        return -measure(reports_distribution(num_others - largest, fewest, local_epsilon)), fewest, largest
 
     ranges = [bound_range(0, num_others)]
     while True:
-        bound, least, most = heapq.heappop(ranges)
-        yield -bound, least, most
-        middle = (least + most) // 2
-        heapq.heappush(ranges, bound_range(least, middle))
-        heapq.heappush(ranges, bound_range(middle + 1, most))
+        bound, fewest, largest = heapq.heappop(ranges)
+        yield -bound, fewest, largest
+        middle = (fewest + largest) // 2
+        heapq.heappush(ranges, bound_range(fewest, middle))
+        heapq.heappush(ranges, bound_range(middle + 1, largest))
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:

@@ -114,10 +114,10 @@ class LocalSource:
         def work_until_done(awaited: Future[Any]) -> None:
             while not awaited.done():
                 if not (start_next() or prepare()):
-                    others = [future for future in (*self._compiling.values(), *running()) if not future.done()]
-                    if not to_start or set(others) <= {awaited}:
+                    pending = {future for future in (*self._compiling.values(), *running()) if not future.done()}
+                    if not to_start or pending <= {awaited}:
                         return
-                    wait([awaited, *others], return_when=FIRST_COMPLETED)
+                    wait({awaited, *pending}, return_when=FIRST_COMPLETED)
 
         try:
             for program in programs:

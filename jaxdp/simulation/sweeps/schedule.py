@@ -115,7 +115,7 @@ class Started(NamedTuple):
         return [tile for _, tile in self.tiles if not tile.done()]
 
     def close(self) -> None:
-        """Cancels the tiles that wait, and waits until the running tiles are done."""
+        """Drops the tiles that wait, and waits until the running tiles are done."""
         self.pool.shutdown(cancel_futures=True)
 
 
