@@ -88,7 +88,7 @@ def _falling_bounds(
     """Yields the largest bound on `measure` and its range [fewest, largest] of numbers of zeros; then halves the range.
 
     A divergence never increases if another user joins, as the user's report can be added to the count afterwards. So
-    the value for `fewest` zeros and num_others - `largest` ones bounds the values for all numbers of zeros in the range.
+    the value for `fewest` zeros and num_others - `largest` ones bounds the values for all numbers in the range.
     """
     num_others = batch - 1
 
