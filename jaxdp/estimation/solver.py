@@ -11,8 +11,9 @@ from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
-APART = 7  # a column gets a separate scale if its size differs from the overall size by a factor of 2^7 or more
-DECREMENT_RATIO = 100  # largest Newton decrement divided by the tolerance
+# A column gets a separate scale if its size, divided by the overall scale (a power of two), is >= 2^7 or < 2^-6.
+APART = 7
+DECREMENT_RATIO = 100  # a converged point's Newton decrement is at most this number times the tolerance
 
 
 class Estimate(NamedTuple):
@@ -21,15 +22,18 @@ class Estimate(NamedTuple):
     Attributes:
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
-            at theta; zero if and only if theta is a stationary point of the constrained problem. Infinity for one-pass
-            SGD, which has no certificate; `objective_perturbation_full` has a different certificate.
-        steps: [] int32, number of gradient evaluations.
+            at theta; zero if and only if theta is a stationary point of the constrained problem. Newton's method
+            computes it for features scaled to a root mean square in [1, 2). NaN if the search failed; theta is then
+            NaN. Infinity for one-pass SGD, which has no certificate; `objective_perturbation_full` has a different
+            certificate.
+        steps: [] int32, number of gradient evaluations; for `objective_perturbation_full`, their maximum number.
         converged: [] bool, whether the certificate is at most the requested tolerance and, for Newton's method, the
             Newton decrement is at most 100 times the tolerance. With n samples, theta is then within 100 * tolerance *
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
-            This distance excludes directions that the features do not determine, up to rounding. In 32-bit mode,
-            rounding may keep the certificate at about 1e-7 sqrt(dim): with 256 features a tolerance of 1e-6 cannot be
-            reached.
+            This distance excludes directions that the features do not determine, up to rounding. Fits in blocks of
+            rows bound another norm in place of the decrement (see `large_newton.fit_blocks`). In 32-bit mode, rounding
+            may keep the certificate at about 1e-7 sqrt(dim), so with 256 features a tolerance of 1e-6 may be out of
+            reach.
         stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
         interval: [dim, 2] float, ends of each parameter's confidence interval. The confidence is for one parameter, not
             for all at once. None unless `estimate` was called with `intervals`.

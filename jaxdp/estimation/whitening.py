@@ -27,10 +27,11 @@ class Whitening(NamedTuple):
     """Features in whitened coordinates, and the map back to the original coordinates.
 
     Attributes:
-        features: [num_samples, dim] float. Their second moment is the identity on the range of the original second
-            moment, and 0 elsewhere. The squares of the rows' norms are leverages times num_samples.
-        back: [dim, dim] float. features @ back are the original features. If s is a statistic of the whitened features,
-            s @ back is the statistic of the original features.
+        features: [num_samples, dim] float. Their second moment is diagonal, with 1 in as many coordinates as the rank
+            of the original second moment, and 0 in all others. The squares of the rows' norms are leverages times
+            num_samples.
+        back: [dim, dim] float. features @ back are the original features. If s is a weighted sum of the whitened rows,
+            s @ back is the same weighted sum of the original rows.
     """
 
     features: jax.Array
@@ -88,7 +89,7 @@ def least_error_ridge(
 def ridge_of_spectrum(
     spectrum: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None
 ) -> jax.Array:
-    """Returns the ridge penalty beta ([] float64) that minimizes the predicted margin error.
+    """Returns the ridge penalty beta ([] float64), from a grid, that minimizes the predicted margin error.
 
     `spectrum`, [dim], are the eigenvalues of the features' second moment. The other arguments are as for
     `least_error_ridge`.
@@ -165,14 +166,16 @@ def predicted_ridge(
 ) -> float:
     """Returns the `regularization` with the least predicted margin error for `objective_perturbation` without weights.
 
-    With geometry="whitened" and regularization 0 the estimator itself chooses a ridge, for whitened noise. Neither the
-    estimator nor this function uses labels for the ridge, so the choice costs no privacy.
+    The ridge is for isotropic Gaussian noise. With geometry="whitened" and regularization 0 the estimator itself
+    chooses a ridge, for whitened noise. Neither the estimator nor this function uses labels for the ridge, so the
+    choice costs no privacy.
 
     Args:
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1).
-        sensitivity: sensitivity of the statistic, > 0; None means the largest norm of a row, for one label.
+        sensitivity: sensitivity of the statistic, > 0; None means the largest norm of a row, for one label, which must
+            not be 0.
         margin_stddev: B, a guess of the margins' standard deviation, > 0; infinity gives 0.
 
     Raises:

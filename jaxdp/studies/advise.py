@@ -157,14 +157,16 @@ def advise(
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
-        slow for a horizon. "best-arm" also has `censored` (1 if a run was cut off) and `wrong` (1 if a run named an arm
-        that is not the best), and "labels" also has `unsolved` (1 if a minimisation missed its tolerance). Coordinates
-        by learner are `claim`, `trust_model` and `unit` (the privacy unit and the adjacency) at your budget, `proof`,
-        `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and `reports` if there are
-        people. The coordinates `asked` and `problem` are your budget and problem; sizes are also coordinates.
+        slow for a horizon or a minimisation fails. "best-arm" also has `censored` (1 if a run was cut off) and `wrong`
+        (1 if a run named an arm that is not the best), and "labels" also has `unsolved` (1 if a minimisation missed its
+        tolerance). Coordinates by learner are `claim`, `trust_model` and `unit` (the privacy unit and the adjacency) at
+        your budget, `proof`, `played` (counts, blocks, heard rounds, rounds or labels), `summary` and `paper`, and
+        `reports` if there are people. The coordinates `asked` and `problem` are your budget and problem; sizes are also
+        coordinates.
 
     Raises:
-        ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
+        ValueError: if a value is out of range, values do not fit together, there are fewer than 5 seeds, or no
+            candidate remains.
     """
     given_means = _given_means(means, rate, lift, num_arms, PROBLEMS["best-arm"].sizes["num_arms"])
     if problem is None:

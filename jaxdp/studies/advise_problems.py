@@ -58,7 +58,7 @@ class Problem(NamedTuple):
         fixed: parameter values that are fixed for all candidates with these parameters.
         visits: the schedule of people's visits if candidates have claims for a person; None if candidates have their
             registered claims.
-        tile: maximum number of lanes in a tile.
+        tile: maximum number of lanes in a tile on a CPU.
     """
 
     title: str
@@ -311,7 +311,7 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
     return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
 
 
-SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a candidate, while others are compiled
+SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a program, while others are compiled
 SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
 FEWEST_ROUNDS = 1000
 

@@ -22,7 +22,8 @@ SIMULTANEOUS = "more than the first, all pairs"
 def print_first_means(problem: Problem, epsilon: float, rounds: int) -> Callable[[xr.Dataset, tuple[slice, ...]], None]:
     """Returns a function that prints the means of a candidate on stderr when the sweep has computed its losses.
 
-    No verdict is printed before all candidates are played: chosen after a look at a part, it would be wrong more often.
+    The function prints no verdicts. If verdicts were given before all candidates are played, they would be wrong more
+    often.
 
     Args:
         problem: the problem.
@@ -52,9 +53,9 @@ def print_first_means(problem: Problem, epsilon: float, rounds: int) -> Callable
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
-    """Returns all learners by increasing mean loss (NaN last), and those not significantly worse than the first.
+    """Returns all learners by increasing mean loss (NaN last), and the learners not shown to be worse than the first.
 
-    The second list also contains the first learner.
+    The second list also contains the first learner, and learners with a NaN mean.
     """
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = all_pairs(loss, "learner").sel(against=order[0])
@@ -76,7 +77,10 @@ def _budget_text(results: xr.Dataset) -> str:
 
 
 def losses_at(results: xr.Dataset, instance: str, epsilon: float, horizon: int) -> xr.DataArray:
-    """Returns the losses of the learners that were simulated at this horizon. The dimensions are (learner, seed)."""
+    """Returns the losses at one point, [learner, seed], of all learners that have a loss other than NaN there.
+
+    Learners that were not simulated at this horizon have only NaN.
+    """
     return results.loss.sel(instance=instance, epsilon=epsilon, horizon=horizon, drop=True).dropna("learner", how="all")
 
 

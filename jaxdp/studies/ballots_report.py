@@ -25,7 +25,7 @@ ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
 
 def winner_of(ballots: Ballots) -> tuple[int, str]:
-    """Returns the winner and the rule, which is "Condorcet" if there is a Condorcet winner and else "Borda"."""
+    """Returns the winner and the rule, which is "Condorcet" if there is a Condorcet winner, or else "Borda"."""
     matrix = ballot_matrix(ballots)
     winner = condorcet_winner(matrix)
     return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
@@ -56,7 +56,7 @@ def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") 
 
 
 def election(ballots: Ballots, results: xr.Dataset) -> str:
-    """Formats the non-private winner of the election and the winning margin."""
+    """Formats the non-private winner of the election and its closest rival, with their shares of duels."""
     matrix, winner = ballot_matrix(ballots), str(results.winner.values)
     winner_index = ballots.items.index(winner)
     head = f"{len(ballots.items)} alternatives, {ballots.num_ballots:,} voters. {ONE_COIN}"
@@ -175,7 +175,7 @@ def verdicts(results: xr.Dataset) -> str:
 def larger(results: xr.Dataset) -> str:
     """Formats how many voters each learner needs to name the winner at least 95% of the time.
 
-    The learner must do so at this number of voters and at all larger numbers.
+    Intervals must show this at this number of voters and at all larger numbers that were simulated.
     """
     seeds = results.sizes["seed"]
     if seeds < (needed := fewest_seeds(1)):
@@ -243,8 +243,8 @@ def _share_rows(labels: Mapping[Any, str], shares: xr.Dataset, by: str) -> list[
 def _sufficient_voters(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
     """Returns the smallest number of voters at and above which at least the fraction `SURELY` of seeds name the winner.
 
-    At this and all larger numbers of voters, the lower limit of an interval with this confidence must be at least
-    `SURELY`. The result is 0 where there is no such number.
+    At this and all larger simulated numbers of voters, the lower limit of an interval with this confidence must be at
+    least `SURELY`. The result is 0 where there is no such number.
     """
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values

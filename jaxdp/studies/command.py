@@ -1,4 +1,4 @@
-"""The seed option and text formatting that all study commands share."""
+"""The seed option of studies, and means, intervals and notes for their reports."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,8 +44,8 @@ def convergence_notes(results: "xr.Dataset") -> list[str]:
     """Returns a list with one note if minimisations failed or did not converge, else an empty list.
 
     Args:
-        results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm without
-            certificates, and NaN for a minimisation that failed.
+        results: a dataset with `certificate` and `converged`. The certificate is NaN for a minimisation that failed,
+            and infinite for an algorithm without certificates, which is not counted.
     """
     import numpy as np
 

@@ -56,8 +56,8 @@ def compare(
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); without round if runs have no
-        rounds.
+        The outputs of the runs, with the dimensions (*order, epsilon, round, seed), without round if runs have no
+        rounds, and then with any other dimensions of the outputs.
     """
     fixed = fixed or {}
     results = sweep(

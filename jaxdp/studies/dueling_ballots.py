@@ -40,7 +40,7 @@ NUM_SEEDS = 160  # with nine learners and one miss, the lower limit is still abo
 DELTA = 1e-6
 STEPS = (1, 2, 5)  # electorate sizes are the number of voters times these factors times powers of ten
 LARGEST = 1e7  # maximum electorate size, as a multiple of the number of voters
-ROUNDS = 10_000  # maximum number of rounds that a learner plays one by one
+ROUNDS = 10_000  # maximum number of rounds in a resampled electorate for a learner without counts
 MOST_ROUNDS = 2**31 - 1
 TILE_SIZE = 50
 NOT_PLAYED = -2
@@ -88,7 +88,7 @@ def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
 
 
 def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) -> Learner:
-    """Makes a learner for `num_arms` alternatives and `horizon` rounds; features, if required, are unit vectors."""
+    """Makes a learner for `num_arms` alternatives and `horizon` rounds; features, if required, are np.eye(num_arms)."""
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)
@@ -169,7 +169,10 @@ def dueling_ballots(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates the winners that private duels and private estimators name, for every budget, electorate and seed.
+    """Simulates the winners that private duels and private estimators name, for every budget and seed.
+
+    Duels are simulated for every learner, in all electorates with few enough rounds for it. Estimators get only the
+    ballots of the first electorate.
 
     Seeds differ in the privacy noise, the order of voters, the voters' coins and, in larger electorates, the sample of
     voters.
@@ -184,10 +187,10 @@ def dueling_ballots(
     Returns:
         A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative (-1 if no
         alternative is named, NaN where nothing was simulated); `correct`, whether the named alternative is the winner
-        of the ballots (NaN where `named` is NaN); and `first` (estimator, epsilon, seed), the alternative that each
-        estimator of `private_ranking` ranks first on the ballots. The dataset has the coordinates `voters` and `item`,
-        `voter_epsilon` and the estimators' `noise` along epsilon, `trust_model` along learner, and the scalars
-        `winner`, `rule`, `answers`, `delta` and `estimator_delta`.
+        of the ballots (NaN where `named` is NaN); and `first` (estimator, epsilon, seed), the index of the alternative
+        that each estimator of `private_ranking` ranks first on the ballots. The dataset has the coordinates `voters`
+        and `item`, `voter_epsilon` and the estimators' `noise` along epsilon, `trust_model` along learner, and the
+        scalars `winner`, `rule`, `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.

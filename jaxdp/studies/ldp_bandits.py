@@ -89,7 +89,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 def by_cost(values: xr.Dataset) -> xr.Dataset:
     """Replaces the dimension epsilon by the sorted dimension `cost`, c = (e^epsilon + 1) / (e^epsilon - 1).
 
-    Non-private runs are dropped.
+    Costs are rounded to three decimals. Non-private runs are dropped.
     """
     values = values.sel(epsilon=np.isfinite(values.epsilon.values))
     cost = theory.noise_factor(values.epsilon.values).round(3)
@@ -156,7 +156,11 @@ def learning(results: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def exponents(results: xr.Dataset) -> str:
-    """Formats the fitted exponents of T and c at points where learners learn, and the exponents of Table 1."""
+    """Formats the fitted exponents of T and c at points where learners learn, and the exponents of bounds.
+
+    These are the exponent of T in Table 1, the exponent of c with tuned step sizes, and the exponent of 1/epsilon in
+    Table 1. The problem "multi_armed_stochastic" is not in Table 1; its exponent of T is from `theory.TUNED`.
+    """
     at = shared.nearest_epsilon(results)
     shown_epsilons = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
     head = [

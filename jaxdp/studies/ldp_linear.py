@@ -201,7 +201,10 @@ def differences(results: xr.Dataset) -> str:
 
 
 def exponents(results: xr.Dataset) -> str:
-    """Formats the fitted exponents of T and 1 / epsilon at points where learners learn, and the claimed exponents."""
+    """Formats the fitted exponents of T and 1 / epsilon at points where learners learn, and the exponents of bounds.
+
+    For local learners, the bound's exponent of 1 / epsilon is from the radii (`TUNED`), not from Table 1.
+    """
     rounds, budgets = results["round"].values, results.epsilon.values
     is_last_decade, is_fitted = rounds >= rounds.max() / 10, budgets <= LARGEST_FITTED
     shown_epsilons = [value for value in budgets if value <= LARGEST_FITTED or np.isinf(value)]

@@ -35,8 +35,8 @@ class Data(NamedTuple):
         actions: [horizon] integers, the logged arms; None if the rewards of all arms are known.
         propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms; or
             [horizon], the probabilities of the logged arms. None if logged arms were drawn uniformly.
-        min_propensity: [] number, the smallest propensity of any arm in any round, as for `logged_contexts`; None if it
-            is not given.
+        min_propensity: [] number in (0, 1], at most the propensity of any arm in any round; needed if propensities are
+            [horizon]. None means the smallest entry of propensities [horizon, num_arms].
     """
 
     contexts: np.ndarray
@@ -132,7 +132,7 @@ def ldp_linear_logged(
     """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
     If the rewards of all arms are known, learners play every round. On logged data learners are evaluated by replay: a
-    round counts only if the learner chooses the logged arm and, when propensities are given, the round is also accepted
+    round counts only if the learner chooses the logged arm and, if propensities are given, the round is also accepted
     by rejection sampling. Learners learn only from rounds that count. This is a simulation, and its output is not
     private. Seeds differ only in the learners' randomness and in the rejection sampling.
 

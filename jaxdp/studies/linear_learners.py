@@ -1,4 +1,4 @@
-"""Optimistic learners for linear models, which studies compare."""
+"""The optimistic learners for linear models that studies compare."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -10,14 +10,14 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.models import OptionInfo
 
-LONGEST = 40  # maximum number of digits of an integer
+LONGEST = 40  # maximum number of digits of an integer, including its sign
 
 
 def whole_number(text: Any) -> int:
     """Parses an integer, such as 10000 or 1e4; returns values that are not text, such as defaults, unchanged.
 
     Raises:
-        typer.BadParameter: if the text is not an integer, or has more than 40 digits.
+        typer.BadParameter: if the text is not an integer, or has more than 40 digits when written out, with the sign.
     """
     if not isinstance(text, str):
         return text
