@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.preferences.files import file_error, short_repr
+from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.preferences.pairs import ORIENTATIONS, Pairs, orient_pairs
 from jaxdp.validation import check_choice, check_flag, check_key, refuse_private
 
@@ -42,8 +42,8 @@ def read_pairs(
     `pairs_from_chosen_rejected`. If `first` is always the winner in the file, the result does not show this.
 
     Other columns are not read, because they may depend on the winner (such as a judge's score). If a column that may
-    depend on the winner has invalid entries, the error has the number of these rows, but not their positions. If a line
-    of a .jsonl file is malformed or lacks a column, however, the error names the line; write null for a missing label.
+    depend on the winner has invalid or absent entries, the error has the number of these rows, but not their positions.
+    If a line of a .jsonl file is not a JSON object, however, the error names the line. Write null for a missing label.
 
     Args:
         table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which needs `pip install 'jaxdp[parquet]'`). None
@@ -114,6 +114,8 @@ def read_pairs(
             f"label={label!r}, tie={tie!r}"
         )
     check_choice("ties", ties, TIES)
+    check_flag("drop_duplicates", drop_duplicates)
+    check_flag("drop_identical", drop_identical)
     if check_flag("ties_public", ties_public) is not (ties == "drop"):
         raise ValueError(
             'ties_public must be True with ties="drop", which shows which rows tie or have no label, and False '
@@ -159,15 +161,18 @@ def read_pairs(
     )
 
 
-def read_ids(table: str | os.PathLike[str] | None, name: str, count: int) -> np.ndarray:
+def read_ids(table: str | os.PathLike[str] | None, name: str, beside: str) -> np.ndarray:
     """Reads the public ids of persons from a column or a .npy file, in the order of rows.
 
-    Raises a ValueError if there are not exactly `count` ids, or if the ids are not all text or all integers.
+    Raises a ValueError if there are not as many ids as the column or file `beside` has rows, or if the ids are not all
+    text or all integers.
     """
-    column = _columns(table, [name])[name]
-    if len(column) != count:
-        raise ValueError(f"{name} must have one id for each of the {count} rows, got {len(column)}")
-    return _ids(name, column)
+    columns = _columns(table, [name, beside])
+    if len(columns[name]) != len(columns[beside]):
+        raise ValueError(
+            f"{name} must have one id for each of the {len(columns[beside])} rows, got {len(columns[name])}"
+        )
+    return _ids(name, columns[name])
 
 
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
@@ -193,26 +198,34 @@ def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict
 
 
 def _json_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Reads columns of a file of JSON lines. The line that lacks a value is private, so errors do not name it."""
     columns: dict[str, list[Any]] = {name: [] for name in names}
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            if not isinstance(row, dict):
-                raise file_error(str(path), f"line {number}", "not a JSON object")
-            for name in names:
-                if name not in row:
-                    keys = short_repr(sorted(map(str, row)))
-                    raise file_error(
-                        str(path), f"line {number}", f"no column {name!r} among {keys}; write null for none"
-                    )
-                columns[name].append(row[name])
-    if not all(columns.values()):
+    keys: set[str] = set()
+    num_rows = num_incomplete = 0
+    for number, line in enumerate(utf8_text(path.read_bytes(), str(path)).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            raise file_error(str(path), f"line {number}", "not a JSON object")
+        keys |= row.keys()
+        num_rows += 1
+        num_incomplete += not row.keys() >= columns.keys()
+        for name, values in columns.items():
+            values.append(row.get(name))
+    if not num_rows:
         raise file_error(str(path), "line 1", "the file is empty")
+    if absent := [name for name in names if name not in keys]:
+        raise file_error(str(path), "all lines", f"no column {absent[0]!r} among {short_repr(sorted(keys))}")
+    if num_incomplete:
+        raise file_error(
+            str(path),
+            f"{num_incomplete} of {num_rows} lines",
+            f"not all of the columns {', '.join(columns)}; write null for a missing value",
+        )
     return columns
 
 

@@ -76,7 +76,7 @@ class ComparisonTable:
         if weight is not None:
             columns["weight"] = _column("weight", weight)
         if tie is not None:
-            columns["tie"] = _column("tie", np.asarray(tie, dtype=object))
+            columns["tie"] = _column("tie", tie)
         for name, column in columns.items():
             if len(column) != len(columns["winner"]):
                 raise ValueError(

@@ -104,7 +104,7 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
         sides = {name: columns.get(name) for name in ("chosen", "rejected")}
         raise ValueError(f"chosen and rejected must both be given with other columns or a table, got {sides}")
     pairs = read_pairs(table, **columns)
-    prompts = None if prompt is None else read_ids(table, prompt, len(pairs.rows))[pairs.rows]
+    prompts = None if prompt is None else read_ids(table, prompt, str(columns["chosen"]))[pairs.rows]
     data = Data(pairs, prompts, str(table or "your files"))
     if public_score is None:
         return data

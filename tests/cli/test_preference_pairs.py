@@ -79,6 +79,16 @@ def test_it_has_no_store(table):
         preference_pairs.preference_pairs(key=None, store="x")  # pyright: ignore[reportArgumentType]
 
 
+def test_ids_of_prompts_are_those_of_the_rows_that_are_left(tmp_path):
+    rows = [{"chosen": [row], "rejected": [0], "tie": row == 2, "prompt": f"p{row}"} for row in range(1, 5)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    names: dict[str, Any] = {"chosen": "chosen", "rejected": "rejected", "tie": "tie"}
+    data = pair_data.load(str(tmp_path / "a.jsonl"), "prompt", **names, ties="drop", ties_public=True)
+    assert data.prompts is not None
+    assert sorted(data.prompts) == ["p1", "p3", "p4"]
+    assert [f"p{row + 1}" for row in data.pairs.rows] == data.prompts.tolist()
+
+
 def test_the_split_reads_public_ids_alone(table):
     columns: dict[str, Any] = {name: str(table / f"{name}.npy") for name in ("chosen", "rejected")}
     swapped: dict[str, Any] = {"chosen": columns["rejected"], "rejected": columns["chosen"]}

@@ -63,6 +63,7 @@ def test_names_with_spaces_and_commas_equal_the_file(tmp_path):
         ((["a"], ["b"], [1, 2]), "weight must have as many rows as winner, 1, got 2"),
         (([], []), "winner must have at least one row, got none"),
         (("ab", "ba"), "winner must be a column of values, got 'ab'"),
+        ((["a"], ["b"], None, "1"), "tie must be a column of values, got '1'"),
         ((np.eye(2), ["a", "b"]), r"winner must be one-dimensional, got shape \(2, 2\)"),
         ((["a", 1.5], ["b", "c"]), "row 1: winner must be text or integers, got 1.5"),
         ((["a", True], ["b", "c"]), "row 1: winner must be text or integers, got True"),

@@ -163,7 +163,7 @@ def test_repeats_are_of_the_same_person():
         ({"chosen": [[1e300]], "rejected": [[1]]}, "must be lists of 1 numbers"),
         ({"chosen": [[10**400]], "rejected": [[1]]}, "must be lists of 1 numbers"),
         ({"chosen": [[True]], "rejected": [[1]]}, "must be lists of 1 numbers"),
-        ({"chosen": [[1]], "loser": [[1]]}, "line 1: no column 'rejected' among"),
+        ({"chosen": [[1]], "loser": [[1]]}, "all lines: no column 'rejected' among"),
         ({"chosen": [], "rejected": []}, "the file is empty"),
     ],
 )
@@ -175,6 +175,21 @@ def test_wrong_responses_are_refused_without_the_winner(tmp_path, columns, messa
             read_pairs(write_jsonl(tmp_path / "a.jsonl", **values), **BY_WINNER)
         texts.add(str(caught.value))
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("name", ["a", "b", "label"])
+def test_an_error_about_absent_values_only_counts(tmp_path, name):
+    rows: list[dict[str, Any]] = [{"a": [1], "b": [0], "label": 1} for _ in range(3)]
+    del rows[1][name]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(ValueError, match=r"a\.jsonl, 1 of 3 lines: not all of the columns a, b, label; write null for"):
+        read_pairs(tmp_path / "a.jsonl", **BY_LABEL)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{}\n{"a": "\xe9"}\n')
+    with pytest.raises(ValueError, match=r"a\.jsonl, line 2: not UTF-8 text"):
+        read_pairs(tmp_path / "a.jsonl", **BY_LABEL)
 
 
 @pytest.mark.parametrize("label", [2, "a", [1], -1, 10**400, {}])
@@ -198,6 +213,8 @@ def test_an_error_about_labels_only_counts(tmp_path, label):
         ({"ties": "coin"}, 'key must be given for ties="coin"'),
         ({"key": KEY}, 'key must be given for ties="coin" or orient="coin", and None otherwise'),
         ({"ties": "lost"}, "ties must be one of half, coin, drop"),
+        ({"drop_duplicates": "no"}, "drop_duplicates must be True or False, got 'no'"),
+        ({"drop_identical": "no"}, "drop_identical must be True or False, got 'no'"),
         ({"table": None}, "table must be given for the columns a, b, label"),
         ({"table": "a.csv"}, r"table must end in .jsonl or .parquet, got 'a.csv'"),
         ({"person": "mixed"}, "mixed must be ids that are all text or all integers, got int, str"),
