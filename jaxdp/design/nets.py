@@ -61,7 +61,7 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     # Cell k intersects the ball if its point nearest to the ball's centre has norm <= 1. The magnitudes of this point's
     # entries are max(|k_i| - 1 / 2, 0) spacing. In integers, the condition is sum_i max(2 |k_i| - 1, 0)^2 <= limit.
     spacing = 2 * radius / math.sqrt(dim)
-    _check_size(_volume_bound(dim, spacing), dim, radius, most, "at least ")
+    _check_size(_volume_bound(dim, radius), dim, radius, most, "at least ")
     limit = math.floor(dim / radius**2 + 1e-9)
     _check_size(_lattice_points(dim, limit), dim, radius, most)
     lattice = np.zeros((1, 0), int)
@@ -74,10 +74,8 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     points = lattice * spacing
     lengths = np.linalg.norm(points, axis=1)
     outside = lengths > 1
-    directions = lattice[outside] // np.gcd.reduce(lattice[outside], axis=1)[:, None]
-    first_indices = np.unique(directions, axis=0, return_index=True)[1]
-    moved_points = (points[outside] / lengths[outside][:, None])[np.sort(first_indices)]
-    return np.concatenate([points[~outside], moved_points])
+    # No two centres outside have the same direction: the cell of the farther one would not intersect the ball.
+    return np.concatenate([points[~outside], points[outside] / lengths[outside][:, None]])
 
 
 def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np.ndarray:
@@ -114,27 +112,30 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
     radius, most = check_positive("radius", radius), check_count("most", most, maximum=INT64_MAX)
     if bottom.shape != top.shape or bottom.ndim != 1 or not bottom.size or not (bottom <= top).all():
         raise ValueError(f"low and high must be [dim] with low <= high, got {low!r} and {high!r}")
-    sides = top - bottom
-    dim = max(1, int((sides > 0).sum()))
-    cells = [max(1, math.ceil(side * math.sqrt(dim) / (2 * radius) - 1e-9)) for side in sides.tolist()]
-    _check_size(math.prod(cells), len(cells), radius, most)
+    with np.errstate(over="ignore", invalid="ignore"):  # of sides or numbers of cells beyond the largest float
+        sides = top - bottom
+        dim = max(1, int((sides > 0).sum()))
+        cells_per_side = np.maximum(1, np.ceil(sides * math.sqrt(dim) / (2 * radius) - 1e-9))
+    _check_size(float(cells_per_side.prod()), len(sides), radius, most)
+    cells = cells_per_side.astype(int)
     edges = zip(bottom, sides, cells, strict=True)
     axes = [start + side * (np.arange(count) + 0.5) / count for start, side, count in edges]
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def _check_size(size: float, dim: int, radius: float, most: int, prefix: str = "") -> None:
-    if size > most:
+    if not size <= most:
         count = f"{size:.0f}" if size < 1e15 else f"{size:.1e}"
         raise ValueError(
             f"a net of radius {radius:g} must have at most {most} points, got {prefix}{count} in {dim} dimensions"
         )
 
 
-def _volume_bound(dim: int, spacing: float) -> float:
+def _volume_bound(dim: int, radius: float) -> float:
     """Returns the ball's volume divided by a cell's, a lower bound on the number of cells that intersect the ball."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
-    return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
+    log_spacing = math.log(2 * radius) - math.log(dim) / 2
+    return math.exp(min(700.0, log_volume - dim * log_spacing))
 
 
 def _lattice_points(dim: int, limit: int) -> float:

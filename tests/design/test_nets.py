@@ -65,6 +65,9 @@ def test_sizes_that_do_not_fit():
         (lambda: box_net([0.0], [1.0, 2.0], 0.5), r"low and high must be \[dim\] with low <= high"),
         (lambda: box_net([2.0], [1.0], 0.5), r"low and high must be \[dim\] with low <= high"),
         (lambda: box_net([np.nan], [1.0], 0.5), "low must be finite"),
+        (lambda: box_net([0.0], [1e308], 1e-10), "at most 1000000 points, got inf in 1 dimensions"),
+        (lambda: box_net([-1e308], [1e308], 1.0), "at most 1000000 points, got inf in 1 dimensions"),
+        (lambda: ball_net(100, 5e-324), "at most 1000000 points"),
     ],
 )
 def test_bad_arguments(call, message):
