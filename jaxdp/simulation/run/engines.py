@@ -114,9 +114,6 @@ def play_round(
 def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
     """Plays stage after stage, up to round `stop` or until the learner stops."""
 
-    def is_before_stop(play: Play) -> jax.Array:
-        return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
-
     def play_stage(stage: Stage, play: Play) -> Play:
         def advance(play: Play) -> Play:
             return stage.advance(roots, params, play, stop)
@@ -125,13 +122,13 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
 
         def continues_in_stage(play: Play) -> jax.Array:
             return (
-                is_before_stop(play)
+                play.is_before(stop)
                 if switch_when is None
-                else is_before_stop(play) & ~switch_when(params["learner"], play.state.public)
+                else play.is_before(stop) & ~switch_when(params["learner"], play.state.public)
             )
 
         def advance_running_lanes(play: Play) -> Play:
-            continues = is_before_stop(play)
+            continues = play.is_before(stop)
 
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
                 selected = jnp.where(continues, after, before)

@@ -50,14 +50,11 @@ def play_late(
         """Returns whether a report of the rounds so far arrived and is not yet in its queue."""
         return play.state.public.all_queued < jnp.asarray(late_params.arrived)[play.round]
 
-    def may_play(play: Play) -> jax.Array:
-        return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
-
     def is_done(public: Any) -> jax.Array:
         return jnp.asarray(False) if learner.done is None else learner.done(learner_params, public)
 
     def is_active(steps: _Steps) -> jax.Array:
-        active = steps.chooses | may_play(steps.play)
+        active = steps.chooses | steps.play.is_before(stop)
         return active | has_to_arrive(steps.play) if late.overtakes else active
 
     def step(steps: _Steps) -> _Steps:
@@ -77,7 +74,7 @@ def play_late(
         uses_more = chooses & late.is_ready(state, public.used, late.slot_of(target), arrived[play.round])
         uses_more &= ~is_done(public.learner)
         was_late = has_to_arrive(play) if late.overtakes else jnp.asarray(False)
-        plays = may_play(play) & ~uses_more & ~was_late
+        plays = play.is_before(stop) & ~uses_more & ~was_late
         world, feedback, outcome = environment.feedback(keys.feedback, env_params, play.world, target)
         report = late.privatize(keys.user, late_params, public, context, target, feedback)
         waits |= plays

@@ -40,6 +40,10 @@ class Play(NamedTuple):
     action: Any
     stopped: jax.Array | None
 
+    def is_before(self, stop: jax.Array) -> jax.Array:
+        """Returns whether the lane plays a round before round `stop`: [] bool."""
+        return (self.round < stop) if self.stopped is None else (self.round < stop) & ~self.stopped
+
 
 class Events(NamedTuple):
     """The events of one round, in the order in which they happen."""
