@@ -189,8 +189,10 @@ def audit_claims(
     if jobs is not None:
         check_count("jobs", jobs)
     if python is not None:
-        if names or json or thorough:
-            raise ValueError(f"python must come without names, --json and --thorough, got {python}")
+        if names or json or thorough or jobs is not None or not search:
+            raise ValueError(
+                f"python must come without names, --json, --thorough, --jobs and --no-search, got {python}"
+            )
         read_registry(with_)
         attack_result = read_python_learner(python).audit(root_key(seed), trials=40_000 if trials is None else trials)
         typer.echo(f"{attack_result}\n  {attack_result.event}")

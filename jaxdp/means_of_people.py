@@ -37,7 +37,7 @@ from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
-from jaxdp.validation import check_at_least, check_choice, check_count, check_number, check_probability
+from jaxdp.validation import check_at_least, check_choice, check_count, check_list, check_number, check_probability
 
 PRECISION = 1e-4  # upper bound on v / u: v visits of a person in a phase; a person's mean of 1 is the integer u
 MOST_RANGES = 2**10  # maximum k; totals are stored in steps of 2^-20 / k, where k is larger if people have many visits
@@ -352,9 +352,9 @@ def person_means(
 
 
 def _checked_ends(phase_ends: Any, rounds: int) -> tuple[int, ...]:
-    if not isinstance(phase_ends, Sequence) or isinstance(phase_ends, str) or not len(phase_ends):
+    ends = tuple(check_count("phase_ends", end, maximum=rounds) for end in check_list("phase_ends", phase_ends))
+    if not ends:
         raise ValueError(f"phase_ends must be a list of at least one round, got {phase_ends!r}")
-    ends = tuple(check_count("phase_ends", end, maximum=rounds) for end in phase_ends)
     if any(first >= second for first, second in itertools.pairwise(ends)):
         raise ValueError(f"phase_ends must increase, got {list(ends)}")
     return ends

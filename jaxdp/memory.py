@@ -49,9 +49,10 @@ def _cgroup_bytes() -> list[int]:
     """Returns the free memory under each limit of this process's control groups and of their parents."""
     sizes = []
     try:
-        groups = [line.split(":", 2)[1:] for line in OWN_CGROUPS.read_text().splitlines()]
+        lines = (line.split(":", 2) for line in OWN_CGROUPS.read_text().splitlines())
+        groups = [(controllers, path) for _, controllers, path in lines]
     except (OSError, ValueError):
-        groups = [["", "/"], ["memory", "/"]]
+        groups = [("", "/"), ("memory", "/")]
     for controllers, path in groups:
         for controller in {"", "memory"} & set(controllers.split(",")):
             folder, limit, usage, cached = LIMITS[controller]

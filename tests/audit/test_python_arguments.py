@@ -124,3 +124,10 @@ def test_the_command_attacks_with_the_trials_asked_for(options, trials, tmp_path
     result = CliRunner().invoke(app, ["audit", "--python", "learner_of_trials:learner", *options])
     assert result.exit_code == 0, result.output
     assert asked == [trials]
+
+
+@pytest.mark.parametrize("options", [["--jobs", "2"], ["--no-search"], ["--thorough"], ["laplace"]])
+def test_the_command_refuses_options_that_it_would_ignore(options):
+    result = CliRunner().invoke(app, ["audit", "--python", "no_module:learner", *options])
+    assert isinstance(result.exception, ValueError)
+    assert "must come without names, --json, --thorough, --jobs and --no-search" in str(result.exception)

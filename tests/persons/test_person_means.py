@@ -242,6 +242,8 @@ def simulate(visits, learner=None):
         ),
         (lambda: learner_of(phase_ends=[]), "phase_ends must be a list of at least one round"),
         (lambda: learner_of(phase_ends=[10, 10]), r"phase_ends must increase, got \[10, 10\]"),
+        (lambda: learner_of(phase_ends=np.array([10, 10])), r"phase_ends must increase, got \[10, 10\]"),
+        (lambda: learner_of(phase_ends=50), "phase_ends must be a list, got 50"),
         (lambda: learner_of(phase_ends=[541]), "phase_ends must be .* 541"),
         (lambda: learner_of(releases=2), "releases must be .* got 2"),
         (lambda: learner_of(rewards="any"), "rewards must be one of binary, bounded"),

@@ -184,6 +184,16 @@ def test_limits_of_this_process_and_of_what_is_around_it(monkeypatch, tmp_path, 
     assert memory.free_host_bytes() == 300
 
 
+def test_an_unreadable_list_of_control_groups_means_the_outermost(monkeypatch, tmp_path):
+    own = tmp_path / "own"
+    own.write_text("no colons\n")
+    (tmp_path / "memory.max").write_text("1000")
+    (tmp_path / "memory.current").write_text("300")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "OWN_CGROUPS", own)
+    assert memory.free_host_bytes() == 700
+
+
 def test_this_machine_has_memory():
     free = memory.free_host_bytes()
     assert free is None or 2**20 < free < 2**50
