@@ -135,14 +135,15 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Returns the largest rho for which `zcdp_epsilon` returns at most `epsilon`.
+    """Returns the largest rho such that rho-zCDP implies (epsilon, delta)-DP by the bound of `zcdp_epsilon`.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
 
     Returns:
-        rho in (0, inf], rounded down by 1e-12 relative.
+        rho in (0, inf], rounded down by 1e-12 relative. As `zcdp_epsilon` is rounded up, it may exceed `epsilon` at
+        this rho, by about 1e-12.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.

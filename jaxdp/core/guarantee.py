@@ -206,7 +206,7 @@ class Guarantee:
 
     @property
     def arithmetic(self) -> str:
-        """A sentence on the effect of rounding: unknown, at most `numerical_delta`, or none."""
+        """A text on the effect of rounding (unknown, at most `numerical_delta`, or none), or "no claim"."""
         if not self.is_private:
             return "no claim"
         if self.numerical_delta is None:
@@ -261,8 +261,9 @@ class Guarantee:
             nothing. Numerical deltas add up; the sum is None if one of them is None or if it reaches 1.
 
         Raises:
-            ValueError: if the two differ in trust model, privacy unit, adjacency, sensitive fields or batch; if their
-                views have no part in common (except in the joint model); or if delta is needed and missing.
+            ValueError: if the two differ in trust model, unit, privacy unit, adjacency, sensitive fields (or their
+                order) or batch; if their views have no part in common (except in the joint model); or if delta is
+                needed, and is missing or outside (0, 1).
 
         Source:
             Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
@@ -286,8 +287,8 @@ class Guarantee:
 
         Returns:
             The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows.
-            `numerical_delta` is multiplied by the same factor as delta. Outside the local model it becomes None for a
-            zCDP or Gaussian claim with `numerical_delta` above 0 and units > 1.
+            `numerical_delta` is multiplied by the same factor as delta, and becomes None if it reaches 1. Outside the
+            local model it also becomes None for a zCDP or Gaussian claim with `numerical_delta` above 0 and units > 1.
 
         Raises:
             ValueError: if units is not an integer >= 1, or the claim is already for a person.
@@ -323,14 +324,15 @@ class Guarantee:
         Args:
             accountant: "pld" or "rdp", the accountant that composes the event. Events of pure and approximate claims
                 depend on it.
-            delta_apart: whether you account for the delta of an approximate claim yourself. If False, a claim with a
-                delta raises a ValueError.
+            delta_apart: whether you account for the delta of an approximate claim yourself. If False, such a claim
+                raises a ValueError.
 
         Returns:
             A `dp_accounting.DpEvent`.
 
         Raises:
-            ValueError: if the claim has a delta, and delta_apart is False.
+            ValueError: if accountant is unknown, delta_apart is not a bool, or a private claim has a delta > 0 and
+                delta_apart is False.
             ImportError: if dp-accounting is not installed.
 
         Examples:

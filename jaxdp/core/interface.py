@@ -149,7 +149,7 @@ def arms(num_arms: int) -> Space:
     """Returns the space of the indices of a finite number of arms or experts.
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms is not an integer >= 2.
     """
     return Space("integers", (), 0, check_count("num_arms", num_arms, 2) - 1)
 
@@ -158,7 +158,7 @@ def pairs(num_arms: int) -> Space:
     """Returns the space of a dueling bandit's actions, ordered pairs of arms (left, right).
 
     Raises:
-        ValueError: if num_arms < 2.
+        ValueError: if num_arms is not an integer >= 2.
 
     Examples:
         >>> print(pairs(4))
@@ -171,7 +171,7 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
     """Returns the space of vectors with bounded norm.
 
     Raises:
-        ValueError: if dim < 1, radius is not finite and > 0, or norm is unknown.
+        ValueError: if dim is not an integer >= 1, radius is not finite and > 0, or norm is unknown.
 
     Examples:
         >>> print(ball(3))
@@ -217,12 +217,12 @@ def text(spaces: Any) -> str:
 
 
 def check_interfaces(learner: Interface | None, environment: Interface | None) -> None:
-    """Checks that a learner and an environment fit together.
+    """Checks that a learner and an environment fit together, if both have an interface.
 
     Raises:
         ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
-            learner's, except for visits, which a learner without contexts ignores; or if the learner's recommendations
-            are not contained in the recommendations that the environment evaluates.
+            learner's, or only one of the two has contexts, except for visits, which a learner without contexts ignores;
+            or if both have recommendations, and the learner's are not contained in the environment's.
     """
     if learner is None or environment is None:
         return

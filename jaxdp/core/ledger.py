@@ -103,8 +103,9 @@ class Ledger:
 
         Raises:
             ValueError: if the release exceeds the budget (the message states the remaining epsilon or rho); if the
-                claim has no budget, is joint, or has another unit or adjacency; or if the accounting does not support
-                claims of this kind.
+                claim has no budget, is joint, has another privacy unit than the ledger, or has another adjacency or
+                other sensitive fields than earlier releases; if the accounting does not support claims of this kind; or
+                if persons is another string, or has no id.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
@@ -118,13 +119,14 @@ class Ledger:
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
 
     def fits(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> bool:
-        """Returns whether the release fits the budget, without recording it. Raises if a claim cannot be added."""
+        """Returns whether the release fits the budget, without recording it. Raises the other errors of `spend`."""
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
-        """Returns the remaining epsilon (accounting "sums") or rho ("zcdp") of a person, by default of everyone.
+        """Returns the remaining epsilon (accounting "sums") or rho ("zcdp") of a person.
 
-        `spend` may reject a release within this balance if the remaining delta is too small.
+        By default, this is the smallest balance of all persons, which limits a release of everyone. `spend` may
+        reject a release within this balance if the remaining delta is too small.
         """
         return float(self._balance(self._largest_spent(None if person == EVERYONE else self._hashes([person]))))
 
@@ -136,7 +138,8 @@ class Ledger:
 
         Raises:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
-            ValueError: if the ledger's delta does not exceed the sum of the claims' deltas.
+            ValueError: if there are such releases, and the ledger's delta does not exceed the sum of their deltas and
+                numerical deltas.
         """
         person_hash = None if person == EVERYONE else next(iter(self._hashes([person]) or ()))
         person_entries = [
@@ -163,8 +166,8 @@ class Ledger:
         """Writes the ledger to a JSON file, which is replaced atomically.
 
         Raises:
-            ValueError: if the file exists and is not a ledger, or has releases that this ledger does not have. The file
-                is then not changed.
+            ValueError: if the file exists and is not a ledger, holds another ledger, or has releases that this ledger
+                does not have. The file is then not changed.
             OSError: if the file cannot be written.
         """
         path = Path(path)

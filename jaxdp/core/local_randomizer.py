@@ -24,7 +24,7 @@ class ReportFn(Protocol):
 
 
 class EstimateFn(Protocol):
-    """Returns the server's unbiased estimate of the clipped value, or of the one-hot vector of a label.
+    """Returns the server's unbiased estimate of the clipped value, or of the one-hot vector of one of several labels.
 
     May read: params and the report, so that an estimate costs no privacy.
     """
@@ -39,7 +39,7 @@ class TotalFn(Protocol):
     the number of users with each label, and the result is the number of reports with each label. For moments with
     Gaussian noise it is the sum of the users' exact moments. The result is unspecified if `totals` cannot be the sum of
     `count` values. The sum costs as much privacy as `count` releases. For audits (`jaxdp.mechanisms.tape`), a total of
-    moments is recorded as one release of the sum; other totals are not recorded.
+    moments is recorded like one report, with the sum as the exact value; other totals are not recorded.
     """
 
     def __call__(self, key: jax.Array, params: Any, totals: Any, count: jax.Array) -> Any: ...

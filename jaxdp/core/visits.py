@@ -66,7 +66,7 @@ class Visits:
         Args:
             people: number of people, >= 1.
             each: number of visits of each person, >= 1.
-            seed: seed of the order, an integer >= 0.
+            seed: seed of the order, an integer in [0, 2^31), or in [0, 2^63) in 64-bit mode.
 
         Returns:
             A schedule of people * each rounds.
@@ -92,7 +92,7 @@ class Visits:
             people: number of people, >= 1.
             sessions: number of sessions of each person, >= 1.
             length: number of consecutive rounds in a session, >= 1.
-            seed: seed of the order, an integer >= 0.
+            seed: seed of the order, an integer in [0, 2^31), or in [0, 2^63) in 64-bit mode.
 
         Returns:
             A schedule of people * sessions * length rounds.

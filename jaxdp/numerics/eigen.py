@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap
 
-LARGEST_CALL = 2**14  # maximum count * dim^3 of a call; it allows 131 matrices of 5 x 5, or 16 of 10 x 10
+LARGEST_CALL = 2**14  # maximum count * dim^3 of a call with several matrices: 131 matrices of 5 x 5, or 16 of 10 x 10
 
 
 class Eigen(NamedTuple):

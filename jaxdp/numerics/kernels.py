@@ -50,8 +50,8 @@ def avoid_xla_tiling(values: jax.Array) -> jax.Array:
 
     If a kernel has only elementwise operations on floats and signed integers, and no constant, XLA on CPU (jaxlib 0.10)
     divides the arrays into tiles of sixteen numbers, and copies the tiles. This is several times slower than loops. Two
-    operations on unsigned words prevent tiling; LLVM then removes them. Call this function on the result inside
-    `own_kernel`, before `lanes_last`.
+    operations on unsigned words, for float32 and int32 only, prevent tiling; LLVM then removes them. Call this function
+    on the result inside `own_kernel`, before `lanes_last`.
     """
     if values.dtype not in (jnp.float32, jnp.int32):
         return values
@@ -187,10 +187,10 @@ def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Ar
 
 
 def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
-    """Combines values [n], n >= 1, into one value [] by an associative operation, such as `jnp.minimum`.
+    """Combines values [n], n >= 1, into one value [] by an associative and commutative operation.
 
-    Halves are combined until few values remain, which are then combined sequentially. XLA on CPU vectorises these
-    elementwise operations over lanes, but computes reductions of short arrays in slow loops.
+    An example is `jnp.minimum`. Halves are combined until few values remain, which are then combined sequentially. XLA
+    on CPU vectorises these elementwise operations over lanes, but computes reductions of short arrays in slow loops.
     """
     while len(values) > MAX_UNROLLED:
         half = len(values) // 2

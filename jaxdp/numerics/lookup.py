@@ -65,7 +65,7 @@ def widen_index(index: jax.Array) -> jax.Array:
 
 def _flat_index(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
     """Returns the index in a flattened table."""
-    # Indices are converted to int32 only here, where they lie in the table. Other indices may overflow int32.
+    # Indices are converted to int32 only here. Indices outside the table may overflow, and `entry` ignores the result.
     position, *rest = (index.astype(jnp.int32) for index in indices)
     for index, size in zip(rest, sizes[1:], strict=False):
         position = position * size + index

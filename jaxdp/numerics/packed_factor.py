@@ -38,7 +38,7 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
 
     Returns:
         The concatenated columns of L from the diagonal down, [dim (dim + 1) / 2] float; and V^-1 rhs, [dim] float. If V
-        is not positive definite, the last entry of L is NaN in most cases, and never > 0.
+        is not positive definite, the last entry of L is NaN in most cases, and never > 0 except by rounding.
 
     Examples:
         >>> columns, solution = factor_and_solve(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))

@@ -40,7 +40,7 @@ def trace_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU, according to `trace_for` or JAX's default device."""
+    """Returns whether programs are traced for a CPU, according to `trace_for` or JAX's default backend."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 

@@ -32,7 +32,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
         matrix: [dim, dim] float, positive definite; entries above the diagonal are not read.
 
     Returns:
-        [dim, dim] float. If the matrix is not positive definite, some entries are NaN.
+        [dim, dim] float. If the matrix, up to rounding, is not positive definite, some entries are NaN.
 
     Examples:
         >>> print(cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Returns function(step, inputs), where step(f) is f. If dim >= FEW, step(f) is a separate kernel on a CPU."""
+    """Returns function(step, inputs). On a CPU, step(f) is f as a separate kernel if dim >= FEW; otherwise it is f."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda kernel: kernel, inputs)

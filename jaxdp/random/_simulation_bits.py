@@ -63,7 +63,7 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
     Variates are multiples of 2^-24 in float32, and of 2^-53 in float64.
 
     Raises:
-        ValueError: if dtype is another type.
+        ValueError: if dtype is not float32 or float64.
     """
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
@@ -78,7 +78,7 @@ def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = flo
     """Returns standard normal variates for simulated worlds, by the Box-Muller method from `simulation_bits`.
 
     Raises:
-        ValueError: if dtype is another type than float32 and float64.
+        ValueError: if dtype is not float32 or float64.
     """
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape

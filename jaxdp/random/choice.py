@@ -29,7 +29,7 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
     Args:
         key: [] typed PRNG key.
-        weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
+        weights: [n] float32 or float64 >= 0, with a finite sum; at least one is > 0 and not subnormal. May be traced.
 
     Returns:
         [] int32 in [0, n), never an index with weight zero. The result is unspecified if weights are not as above.
@@ -59,7 +59,8 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     would distinguish neighbours. The precision is the same in 32-bit mode.
 
     Args:
-        key: [] typed PRNG key. For a Threefry key, the first of the 53 bits are the bits of `weighted_index`.
+        key: [] typed PRNG key. For a Threefry key, the first 23 of the 53 bits are the bits that `weighted_index`
+            uses for float32 weights.
         weights: [n] float32 or float64 >= 0; see `weighted_index`.
 
     Returns:

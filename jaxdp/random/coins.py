@@ -26,10 +26,10 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype, each 0 or 1. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the same dtype, each 0 or 1. In float32 on CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24.
+        In float32 a probability is rounded up to a multiple of 2^-24 (2^-23 if the key is not a Threefry key).
 
     Examples:
         >>> print(coins(jax.random.key(0), jnp.array([0.0, 1.0, 0.0, 1.0, 1.0], jnp.float32)))
@@ -47,7 +47,7 @@ def coins_but_one(
     """Draws independent Bernoulli variates with the same probability of 1 at every index except one.
 
     The probabilities are not stored as an array. In float32, random bits come from `simulation_bits`, and a probability
-    is a multiple of 2^-24. Use the function for simulated worlds, not for noise on which privacy depends.
+    is rounded as in `coins`. Use the function for simulated worlds, not for noise on which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
@@ -57,8 +57,8 @@ def coins_but_one(
         other_probability: [] of the same dtype, the probability at all other indices.
 
     Returns:
-        [n] of the dtype of `probability`, each 1 or 0. On CPU, lanes of `jax.vmap` are the fast axis (see
-        `lanes_last_if_many`).
+        [n] of the dtype of `probability`, each 1 or 0. In float32 on CPU, lanes of `jax.vmap` are the fast
+        axis (see `lanes_last_if_many`).
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))
@@ -93,7 +93,8 @@ def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws Bernoulli variates [n] float32, given the words of a key [2] uint32 and probabilities [n] float32."""
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
-    # Compares by the sign of an exact difference, so that all words have the same width, which vector units need.
+    # Compares by the sign of the difference, which rounding does not change, so that all words have the same width, as
+    # vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
     return lax.bitcast_convert_type(below & ONE, jnp.float32)

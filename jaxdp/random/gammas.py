@@ -93,10 +93,10 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
         [n] of the same dtype, in (0, 1) up to rounding.
 
     Raises:
-        ValueError: if the parameters are not two vectors of floats of the same length.
+        ValueError: if the parameters are not two vectors of floats of the same length, at least 1.
 
     Source:
-        Devroye (1986), chapter IX: of two independent Gamma variates, the first divided by the sum.
+        Devroye (1986), chapter IX: the first of two independent Gamma variates, divided by their sum.
 
     Deviations:
         See `gamma`.

@@ -20,7 +20,7 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
     Args:
         key: [] typed PRNG key. Do not draw anything else from this key or derive keys from it; this would use it twice.
-        dtype: float32 or float64; by default JAX's default.
+        dtype: float32 or float64; by default JAX's default. In 32-bit mode, float64 gives float32.
 
     Returns:
         [] float, a multiple of 2^-23 in float32 and of 2^-52 in float64.

@@ -90,8 +90,9 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
         blocks = noinline(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
-    # A hash is a chain of dependent operations; an unrolled inner loop overlaps several hashes. Few words are padded to
-    # whole vectors. Narrower words need no unrolling, because more of them fit in a vector.
+    # A hash is a chain of dependent operations; an unrolled inner loop overlaps several hashes. The number of words is
+    # rounded up to whole vectors if this adds at most a quarter. Narrower words need no unrolling, because more of them
+    # fit in a vector.
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
             return by_platform(key, cpu=pad_and_slice, default=words)
@@ -169,7 +170,7 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
     `jax.random.key` reject the name "jaxdp_threefry2x32". They accept the object that `jax.random.key_impl` returns.
 
     Args:
-        data: [..., 2] uint32, from `jax.random.key_data`.
+        data: [..., words] uint32, from `jax.random.key_data`: two words for Threefry, four for "rbg".
         implementation: the text of `jax.random.key_impl`, which is "jaxdp_threefry2x32" for this module.
 
     Returns:

@@ -26,8 +26,9 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
         size: number of entries, in [1, 2^31).
 
     Returns:
-        [size] int32 >= 0. All orders are equally likely, up to a relative error of 2^-12. On average over all pairs,
-        two entries have equal numbers with probability about 2^-32.
+        [size] int32 >= 0. All orders of at most 3 entries are equally likely up to a relative error of 2^-12, and all
+        orders of at most 5 entries up to 2^-9. From 13 entries on, some orders never occur, because a word has 32 bits.
+        On average over all pairs, two entries have equal numbers with probability about 2^-32.
 
     Source:
         Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio). These inputs are distinct.

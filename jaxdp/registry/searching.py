@@ -28,7 +28,8 @@ def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Ca
     """Returns the inputs to search for an entry, by path; empty if the entry does not determine them.
 
     Args:
-        entry: an entry. Its `domain` or `draw_user` determines the inputs.
+        entry: an entry. Its `domain`, or else a learner's `draw_user`, determines the inputs. A learner with an
+            adaptive `draw_user` has no inputs to search.
         name: the registered name, for code that repeats the attack on a pair that the search finds.
         attacks: attacks by path, between the entry's neighbours.
     """
