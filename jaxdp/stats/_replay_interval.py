@@ -32,8 +32,8 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     Returns:
         A Dataset without `over`, in float64, with `mean`, `low`, `high` and `effective_sample_size`. The effective
         sample size is the number of independent rounds that would give a mean with the same sampling error. It is at
-        least the mean number of matched rounds. All results are NaN if a seed has no matched round. `low` and `high`
-        are NaN if every seed has at most one matched round.
+        least the mean number of matched rounds. All results are NaN if a seed has no matched round. `low`, `high` and
+        `effective_sample_size` are NaN if a seed has only one matched round, or if another outcome of a seed is NaN.
 
     Warns:
         RuntimeWarning: if there is only one seed. Means of different seeds may differ by more than the sampling error
@@ -77,8 +77,7 @@ def replay_sample_size(errors: xr.Dataset, played: xr.DataArray, over: str) -> x
     separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
     size = rounds * separate / (shared + (separate - shared) / errors.sizes[over])
-    size = size.where(separate > 0, rounds)  # if all rewards are equal, all errors are 0
-    return size.where(errors.reward.notnull().all(over))
+    return size.where(separate != 0, rounds)  # if all rewards are equal, all errors are 0
 
 
 def replay_errors(totals: xr.Dataset) -> xr.Dataset:
@@ -105,9 +104,9 @@ def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confi
     dimension of seeds. With one seed, the interval covers only the sampling error of the rounds.
     """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
-    rounds = played.mean(over)
+    rounds = played.mean(over, skipna=False)
     quantile: Any = xr.apply_ufunc(stdtrit, (rounds - 1).where(rounds > 1), probability)
     if count < 2:
-        return quantile * errors.round_error.mean(over)
+        return quantile * errors.round_error.mean(over, skipna=False)
     seed_half = student_quantile(probability, count) * means(errors.reward, over).error
-    return ((quantile * errors.shared_error.mean(over)) ** 2 + seed_half**2) ** 0.5
+    return ((quantile * errors.shared_error.mean(over, skipna=False)) ** 2 + seed_half**2) ** 0.5

@@ -67,3 +67,22 @@ def test_one_seed_is_warned_of_and_bad_input_refused():
         replay_interval(results, confidence=95)
     none = results.assign(matched=results.matched * 0)
     assert bool(replay_interval(none)["mean"].isnull().all())
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("squared_reward", [200.0, math.nan, 210.0]),
+        ("squared_reward", [math.nan] * 3),
+        ("shared_reward", [200.0, math.nan, 210.0]),
+        ("matched", [1.0, 400.0, 420.0]),
+        ("matched", [400.0, math.nan, 420.0]),
+    ],
+)
+def test_a_seed_without_an_error_is_not_skipped(name, values):
+    sums = {"matched": [400.0, 410.0, 420.0], "reward": [200.0, 190.0, 210.0], "squared_reward": [200.0, 190.0, 210.0]}
+    shared = {f"shared_{total}": [0.5 * value for value in sums[total]] for total in sums}
+    totals = xr.Dataset({total: ("seed", row) for total, row in {**sums, **shared}.items()})
+    assert all(map(math.isfinite, replay_interval(totals).to_array().values))
+    interval = replay_interval(totals.assign({name: ("seed", values)}))
+    assert interval[["low", "high", "effective_sample_size"]].to_array().isnull().all()
