@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import bdtr
+from scipy.special import bdtr, expit
 
 from jaxdp.abtests._effects import Effect
 from jaxdp.abtests._fixed import Setting
@@ -36,7 +36,7 @@ def warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: 
     """
     if setting.trust == "central":
         return
-    least = 1 / (1 + math.exp(setting.epsilon))
+    least = float(expit(-setting.epsilon))
     for name, share, size in zip(NAMES, shares, users, strict=True):
         slack = FARTHEST_BY_CHANCE * math.sqrt(least * (1 - least) / size)
         if not least - slack <= share <= 1 - least + slack:

@@ -44,14 +44,19 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
         is_private: whether the second column contains the users' true bits, which errors must not show.
 
     Raises:
-        ValueError: if the file has no header, or does not have two columns and two arms; if a value in the second
-            column is not 0 or 1; if control is not the name of an arm; or if path is a URL.
+        ValueError: if the file has no header, or does not have two columns and two arms; if a line has more than two
+            values, or its second value is not 0 or 1; if control is not the name of an arm; or if path is a URL.
         OSError: if the file cannot be read.
     """
-    table = pd.read_csv(check_local_path("reports", path), dtype=str, keep_default_na=False, skipinitialspace=True)
-    if len(table.columns) != NUM_COLUMNS:
-        raise ValueError(f"reports must have two columns, arm and 0 or 1, got {len(table.columns)} in {path}")
-    header = [str(name).strip() for name in table.columns]
+    checked = check_local_path("reports", path)
+    try:  # with a header, pandas would take the first column of longer lines as an index
+        lines = pd.read_csv(checked, header=None, dtype=str, keep_default_na=False, skipinitialspace=True)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"reports must have two columns, arm and 0 or 1, got {path}: {str(error).strip()}") from None
+    if len(lines.columns) != NUM_COLUMNS:
+        raise ValueError(f"reports must have two columns, arm and 0 or 1, got {len(lines.columns)} in {path}")
+    table = lines.iloc[1:].reset_index(drop=True)
+    header = [str(name).strip() for name in lines.iloc[0]]
     if header[1] in ("0", "1"):
         raise ValueError(f"reports must name its columns in the first line, got {','.join(header)!r} in {path}")
     arms, values = (table[name].str.strip() for name in table.columns)

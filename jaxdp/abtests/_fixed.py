@@ -61,7 +61,10 @@ def count_noise_variance(epsilon: float) -> float:
 
     Each user is in one arm, and the sensitivity of an arm's count is 1, so each count may spend the whole epsilon.
     """
-    return 0.0 if epsilon > 700 else 1 / math.sinh(epsilon / 2) ** 2
+    if epsilon > 700:
+        return 0.0
+    square = math.sinh(epsilon / 2) ** 2
+    return 1 / square if square > 0 else math.inf
 
 
 def fixed_power(setting: Setting, users: float) -> float:
@@ -88,7 +91,7 @@ def fixed_users(setting: Setting) -> int:
     low, high = 1.0, 2.0
     while excess(high) < 0:
         low, high = high, 2 * high
-        if high > MOST_USERS:
+        if 2 * high > MOST_USERS:
             raise ValueError(
                 f"epsilon and lift must need at most 2^53 users, got epsilon={setting.epsilon:g}, "
                 f"lift={setting.lift:g} at rate={setting.rate:g}"

@@ -128,7 +128,7 @@ class Plan(NamedTuple):
         return CentralRelease(rule)
 
     def table(self) -> str:
-        """Returns the plan as text; lines exceed 100 characters only if values have many digits."""
+        """Returns the plan as text; a line exceeds 100 characters only if several numbers of users have 16 digits."""
         return table(self.setting, (self.needs, self.other_trust, self.without_privacy), self.schedule)
 
     __str__ = table

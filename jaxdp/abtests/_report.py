@@ -1,6 +1,7 @@
 """Formats a plan as a table, and draws it as a picture."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from jaxdp.abtests._simulation import Needs
 
 TRUSTS = ("local", "central")
 NUM_PLOTTED = 25  # number of epsilons in the picture
+WIDTH = 100  # maximum number of characters of a line of text
 COLOURS = ("#0072B2", "#D55E00")
 
 
@@ -28,7 +30,7 @@ def mean_bound(setting: Setting) -> float:
 
 
 def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
-    """Formats a plan as text; lines exceed 100 characters only if values have many digits.
+    """Formats a plan as text; a line exceeds 100 characters only if several numbers of users have 16 digits.
 
     `needs` contains the numbers of users needed with the planned trust model, with the other trust model, and by the
     non-private test. `schedule` is None if no curator adds noise.
@@ -44,22 +46,28 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
-        f"rate {setting.rate:g} against {setting.true_rates[1]:g} (lift {setting.lift:+g}), "
-        f"epsilon {setting.epsilon:g} per user, {setting.trust} privacy, power {setting.power:g}, "
-        f"error {setting.failure_prob:g}",
+        *_wrap(
+            f"rate {setting.rate:g} against {setting.true_rates[1]:g} (lift {setting.lift:+g}), "
+            f"epsilon {setting.epsilon:g} per user, {setting.trust} privacy, power {setting.power:g}, "
+            f"error {setting.failure_prob:g}"
+        ),
         "",
         *("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows),
         "",
     ]
     anytime = needs[0].anytime
-    lines += [
+    lines += _wrap(
         f"After {needs[0].fixed:,} users the test that may stop has a power of {anytime.power_at_fixed:.2f}, not "
-        f"{setting.power:g}.",
-        f"It looks after {looks_text(schedule)}",
-    ]
+        f"{setting.power:g}."
+    )
+    lines += _wrap(f"It looks after {looks_text(schedule)}")
     if anytime.unfinished:
         lines.append(f"{anytime.unfinished:.1%} of runs were cut off, so the mean is larger than stated.")
     return "\n".join(lines)
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH)
 
 
 def looks_text(schedule: Schedule | None) -> str:
@@ -82,9 +90,7 @@ def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     ax = new_figure.axes[0]
     for trust, colour in zip(TRUSTS, COLOURS, strict=True):
         settings = [setting._replace(epsilon=epsilon, trust=trust) for epsilon in epsilons]
-        ax.plot(
-            epsilons, [fixed_users(at_epsilon) for at_epsilon in settings], color=colour, label=f"{trust}, looks once"
-        )
+        ax.plot(epsilons, [*map(_plotted_users, settings)], color=colour, label=f"{trust}, looks once")
         ax.plot(
             epsilons,
             [mean_bound(at_epsilon) for at_epsilon in settings],
@@ -102,3 +108,11 @@ def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     title = f"Users for a lift of {setting.lift:+.3g} at a rate of {setting.rate:g}, power {setting.power:g}"
     new_figure.explain(title=title)
     return new_figure
+
+
+def _plotted_users(setting: Setting) -> float:
+    """Returns the number of users of the fixed test; NaN, which is not drawn, if it exceeds 2^53."""
+    try:
+        return fixed_users(setting)
+    except ValueError:
+        return math.nan

@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     Attributes:
         decision: "treatment is better", "control is better" or "undecided".
         p_value: two-sided p-value; for an anytime test, the minimum of 1 and of 1 / e-value at all looks so far, which
-            is valid at every look.
+            is valid at every look. A look at which neither arm leads does not count.
         users: total number of users of both arms in the test.
         waiting: number of users who are not in the test yet, because they have no partner or are waiting for the next
             look. 0 if the rule received only counts or releases.
@@ -86,7 +86,7 @@ class FixedTest(NamedTuple):
                 or if ones are not finite or, for local trust, are outside [0, users].
         """
         sizes = [check_count("users", size, maximum=2**53) for size in _pair("users", users)]
-        counts = check_finite("ones", _pair("ones", ones))
+        counts = _pair("ones", ones).astype(np.float64)
         if self.setting.trust == "local":
             refuse_private("ones", "in [0, users]", (counts < 0) | (counts > np.asarray(sizes)))
         total = sum(sizes)
@@ -181,8 +181,8 @@ class AnytimeLocal(NamedTuple):
             ValueError: if the arrays do not have the same shape [batches] with at least one batch; if a size is not an
                 integer >= 1; or if a count is not an integer in [0, size].
         """
-        users = check_finite("sizes", sizes)
-        counts = [check_finite(name, values) for name, values in (("control", control), ("treatment", treatment))]
+        arrays = {"sizes": sizes, "control": control, "treatment": treatment}
+        users, *counts = (check_finite(name, values).astype(np.float64) for name, values in arrays.items())
         if users.ndim != 1 or not users.size or any(values.shape != users.shape for values in counts):
             shapes = ", ".join(str(values.shape) for values in (users, *counts))
             raise ValueError(f"sizes, control and treatment must have one shape, [batches], got {shapes}")
@@ -253,7 +253,8 @@ class AnytimeCentral(NamedTuple):
             ValueError: if the arrays do not have the same shape [epochs] with at least one epoch; or if a release is
                 not an integer.
         """
-        released = [check_finite(name, values) for name, values in (("leads", leads), ("discordant", discordant))]
+        arrays = {"leads": leads, "discordant": discordant}
+        released = [check_finite(name, values).astype(np.float64) for name, values in arrays.items()]
         if released[0].ndim != 1 or not released[0].size or released[0].shape != released[1].shape:
             raise ValueError(
                 f"leads and discordant must have one shape, [epochs], got {released[0].shape} and {released[1].shape}"
@@ -262,7 +263,7 @@ class AnytimeCentral(NamedTuple):
             if np.any(values % 1 != 0):
                 raise ValueError(f"{name} must be integers, got {values[values % 1 != 0][0]}")
         epochs = np.arange(1, released[0].size + 1)
-        totals = [np.cumsum(values, dtype=np.float64) for values in released]
+        totals = [np.cumsum(values) for values in released]
         evidence = central_evidence(self.setting, self.schedule.slope_share)
         logs = evidence.log_value(totals[0], totals[1], epochs)
         pairs = np.asarray([look for _, look in zip(epochs, self.schedule.looks(), strict=False)])
@@ -315,13 +316,14 @@ def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.nd
     """Returns the verdict after the looks with the log e-values `logs`.
 
     The decision is made at the first look with an e-value of at least 1 / failure_prob. The p-value is the minimum over
-    all looks.
+    all looks. Looks at which neither arm leads count for neither.
     """
+    logs = np.where(leads == 0, -np.inf, logs)
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None
     return Verdict(
         _decision(0.0 if first is None else float(leads[first])),
-        float(min(1.0, math.exp(-logs.max()))),
+        math.exp(-max(0.0, logs.max())),
         int(users[-1]),
         0,
         None if first is None else int(users[first]),
@@ -334,10 +336,11 @@ def _decision(difference: float) -> str:
     return "undecided" if difference == 0 else f"{'treatment' if difference > 0 else 'control'} is better"
 
 
-def _pair(name: str, values: Any) -> Sequence[Any]:
-    if len(values) != 2:
-        raise ValueError(f"{name} must have two entries, control and treatment, got {len(values)}")
-    return values
+def _pair(name: str, values: Any) -> np.ndarray:
+    pair = check_finite(name, values)
+    if pair.shape != (2,):
+        raise ValueError(f"{name} must have two entries, control and treatment, got shape {pair.shape}")
+    return pair
 
 
 def check_bits(name: str, values: Any) -> np.ndarray:

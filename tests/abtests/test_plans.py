@@ -9,6 +9,8 @@ from scipy import stats
 import jaxdp
 from jaxdp.abtests._fixed import Setting, fixed_users
 from jaxdp.abtests._rates import lower_bound, private_divergence, relative_entropy
+from jaxdp.abtests._report import figure
+from jaxdp.abtests._simulation import Needs, Stopping
 
 CONVERSIONS = {"rate": 0.02, "lift": 0.1, "num_runs": 400}
 COINS = {"rate": 0.5, "lift": 0.1, "num_runs": 400}
@@ -147,6 +149,7 @@ def test_bounds_are_those_of_relative_entropies():
         ({"power": 0.05}, "power must be > failure_prob"),
         ({"num_runs": 10}, "num_runs must be an integer >= 100"),
         ({"epsilon": 1e-9}, "must need at most 2\\^53 users"),
+        ({"epsilon": 1e-200, "trust": "central"}, "must need at most 2\\^53 users"),
     ],
 )
 def test_wrong_plans_are_refused_by_name(changed, sentence):
@@ -169,11 +172,27 @@ def test_users_and_kinds_are_checked(plan):
 
 def test_the_table_fits_and_the_picture_has_both_trust_models(plan):
     assert max(map(len, str(plan).splitlines())) <= 100
+    longer = plan._replace(rate=0.012345, lift=0.0123456, epsilon=0.123456, power=0.81234)
+    assert max(map(len, str(longer).splitlines())) <= 100
     assert "power of 0." in str(plan)
     labels = [line.get_label() for line in plan.plot().axes[0].lines]
     assert (
         sum(label.startswith("local") for label in labels) == sum(label.startswith("central") for label in labels) == 3
     )
+
+
+def test_the_limit_of_users_counts_both_arms():
+    """Checks 2^52 to 2^53 users of each arm, and a picture that reaches beyond the limit."""
+    users = [fixed_users(Setting(0.5, lift, math.inf, "local", 0.8, 0.05)) for lift in (1e-7, 6e-8)]
+    assert users[1] == pytest.approx(users[0] / 0.36)
+    assert users[1] < 2**53
+    with pytest.raises(ValueError, match=r"at most 2\^53 users"):
+        fixed_users(Setting(0.5, 5e-8, math.inf, "local", 0.8, 0.05))
+    setting = Setting(0.5, 0.01, 1.2e-5, "central", 0.8, 0.05)
+    needs = Needs(0, Stopping(1e9, 0.0, 0.0, 0.0, 0.0), 0.0)
+    line = figure(setting, (needs, needs)).axes[0].lines[0]
+    assert line.get_label() == "local, looks once"
+    assert 0 < np.isnan(line.get_ydata()).sum() < len(line.get_ydata())
 
 
 def entropy_of_noisy_counts(first, second, users, epsilon):

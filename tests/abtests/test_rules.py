@@ -11,6 +11,7 @@ import jaxdp
 from jaxdp.abtests import AnytimeCentral, AnytimeLocal, FixedTest
 from jaxdp.abtests._effects import anytime_width, effect, fixed_width
 from jaxdp.abtests._fixed import Setting, count_noise_variance, fixed_users
+from jaxdp.abtests._schedule import Schedule
 from jaxdp.abtests._simulation import geometric_noise
 
 
@@ -130,8 +131,11 @@ def test_wrong_data_are_refused(local, central):
         central.test("anytime").evaluate([0.5], [1])
     with pytest.raises(ValueError, match="leads and discordant must have one shape"):
         central.test("anytime").evaluate([1, 2], [1])
-    with pytest.raises(ValueError, match="users must have two entries"):
-        local.test("fixed").evaluate([10], [5])
+    for wrong in ([10], 10):
+        with pytest.raises(ValueError, match="users must have two entries"):
+            local.test("fixed").evaluate(wrong, [5, 5])
+    with pytest.raises(ValueError, match="ones must have two entries"):
+        local.test("fixed").evaluate([10, 10], 5)
     with pytest.raises(ValueError, match="ones must be in"):
         local.test("fixed").evaluate([10, 10], [5, 11])
     with pytest.raises(ValueError, match=r"control and treatment must have .* users each"):
@@ -319,3 +323,31 @@ def test_the_difference_of_a_curators_pairs_is_covered(central):
         assert math.isnan(verdict.effect.lift.estimate)
         covered += verdict.effect.difference.low <= 0.1 <= verdict.effect.difference.high
     assert covered >= 0.97 * runs  # wider than for one look
+
+
+def test_a_look_without_a_leading_arm_decides_nothing():
+    """Checks noise that makes D negative: its e-value is 23 at the lead 0, and the next look decides."""
+    rule = AnytimeCentral(Setting(0.5, 0.5, 1.0, "central", 0.8, 0.05), Schedule(100, 0.1))
+    verdict = rule.evaluate([0], [-30])
+    assert (verdict.decision, verdict.p_value, verdict.stopped_at) == ("undecided", 1.0, None)
+    verdict = rule.evaluate([0, 1], [-30, 0])
+    assert verdict.decision == ("treatment is better" if verdict.p_value <= 0.05 else "undecided")
+    assert (verdict.stopped_at is None) == (verdict.decision == "undecided")
+
+
+@pytest.mark.filterwarnings("ignore:epoch 1 of 100 pairs:UserWarning")
+def test_extreme_numbers_do_not_overflow():
+    central = AnytimeCentral(Setting(0.5, 0.5, 1.0, "central", 0.8, 0.05), Schedule(100, 0.1))
+    assert central.evaluate([1], [10**9]).p_value == 1
+    local = FixedTest(Setting(0.5, 0.1, 1000.0, "local", 0.8, 0.05), 3000)
+    without = FixedTest(Setting(0.5, 0.1, math.inf, "local", 0.8, 0.05), 3000)
+    assert local.evaluate([1500, 1500], [700, 900]) == without.evaluate([1500, 1500], [700, 900])
+    assert count_noise_variance(1e-200) == math.inf
+
+
+def test_counts_of_unsigned_integers(local):
+    """Checks that differences are signed; the difference of unsigned integers would be 2^32 - 200."""
+    counts = [[1000], [600], [400]]
+    plain = local.test("anytime").evaluate_counts(*counts)
+    assert plain.decision == "control is better"
+    assert local.test("anytime").evaluate_counts(*np.asarray(counts, np.uint32)) == plain
