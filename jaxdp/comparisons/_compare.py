@@ -21,7 +21,6 @@ from jaxdp.simulation.sweeps.tiles import keeps_tile
 from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
 
 METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is the first of these that the runs have
-SIZES = ("num_arms", "num_experts", "dim", "horizon")  # factory arguments that the world and the horizon determine
 TILE = 256  # largest number of lanes in a tile on a CPU
 SMALLEST_TILE = 16  # a tile is a multiple of this number of lanes
 Contestant = Any  # a learner or an estimator, a factory, or a pair (learner or factory; dict of values)
@@ -72,11 +71,11 @@ def compare(
         checkpoints: as in `simulator`, for a single horizon; tables compare the values after the last round. None for
             a problem or a list of horizons.
         engine: as in `simulator`, for all learners. With "counts", learners without counts are simulated as with
-            "auto". Unused for a problem.
+            "auto". A problem requires "auto".
         unit: the privacy unit: "round", "person", or both, which become separate columns. With "person", learners are
             wrapped by `jaxdp.per_person` (as in `simulator`), the world must have `visits`, and factories receive as
             horizon the number of rounds that learners use. None leaves learners unchanged; a problem requires None.
-        reports: with the unit "person", the number of visits of each person that a learner uses.
+        reports: with the unit "person", the number of visits of each person that a learner uses; otherwise 1.
         **scheduling: further arguments of `sweep`, such as `store` and `progress`.
 
     Returns:
@@ -118,7 +117,9 @@ def compare(
     common = dict(values or {})
     run_sweep = partial(sweep, axes={"epsilon": budgets}, num_seeds=num_seeds, key=key)
     if problem is not None:
-        _refuse("problem", horizon=horizon, checkpoints=checkpoints, unit=unit)
+        optional = {"engine": (engine, "auto"), "reports": (reports, 1)}
+        changed = {name: value for name, (value, default) in optional.items() if value != default}
+        _refuse("problem", horizon=horizon, checkpoints=checkpoints, unit=unit, **changed)
         run = _estimation(learners, problem, common)
         chosen_metric = _metric(_outputs(run, budgets[0]), _dims(run, {}), metric)
         dataset = run_sweep(run, **_with_tile(scheduling, len(budgets) * num_seeds))
@@ -176,19 +177,18 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
     """Checks the privacy units, and returns them as a list; [None] if no unit is given."""
     check_count("reports", reports)
-    if unit is None:
-        if reports != 1:
-            raise ValueError(f'reports must come with unit="person", got {reports} without a unit')
-        return [None]
-    units = [unit] if isinstance(unit, str) else list(unit)
+    units = [] if unit is None else [unit] if isinstance(unit, str) else list(unit)
     for unit_ in units:
         check_choice("unit", unit_, UNITS)
+    if reports != 1 and "person" not in units:
+        got = "out a unit" if unit is None else f" unit={unit!r}"
+        raise ValueError(f'reports must come with unit="person", got {reports} with{got}')
     if "person" in units and world.visits is None:
         raise ValueError(
             'world must have visits for the unit "person", for example bernoulli_bandit(means, '
             f"visits=jaxdp.Visits.random(people=..., each=...)), got {world!r}"
         )
-    return units
+    return [None] if unit is None else units
 
 
 def make_learner_for(

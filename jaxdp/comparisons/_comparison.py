@@ -104,14 +104,16 @@ class Comparison:
         Args:
             epsilon: the budget; may be None if the comparison has only one.
             horizon: the horizon; may be None if the comparison has only one.
-            unit: "round" or "person"; may be None if the comparison does not have both.
+            unit: "round" or "person"; may be None if the comparison does not have both, and must be None if it was made
+                without a unit.
 
         Raises:
             ValueError: if the comparison has no such epsilon, horizon or unit; if no contestant has a finite mean; or
                 if `not_worse` raises.
         """
         choices = {"epsilon": epsilon, "horizon": horizon, "unit": unit}
-        column = {name: self._choose(name, value) for name, value in choices.items() if name in self.values().dims}
+        chosen = {name: self._choose(name, value) for name, value in choices.items()}
+        column = {name: value for name, value in chosen.items() if name in self.values().dims}
         contents = self._contents()
         cells = {name: row[contents.columns.index(column)] for name, row in contents.rows.items()}
         missing = [name for name in cells if not math.isfinite(cells[name].mean)]
@@ -164,7 +166,7 @@ class Comparison:
             last = int(values["horizon"].values[-1])
             options = {"title": f"after {last:,} rounds", **options}
             return plotting.curves(values.sel(horizon=last, drop=True), x="epsilon", hue=self.along, **options)
-        if values.sizes["epsilon"] == 1 and values.sizes.get("round", 1) > 1:
+        if is_against_rounds(values):
             return plotting.curves(values.isel(epsilon=0), x="round", hue=self.along, **options)
         return plotting.cost_of_privacy(values, hue=self.along, **options)
 
@@ -186,9 +188,16 @@ class Comparison:
         return pairs.drop_vars(["pair", "unit", self.along]).rename(pair=self.along).assign_coords({self.along: names})
 
     def _choose(self, name: str, value: Any) -> Any:
-        choices = self.dataset[name].values.tolist()
-        if value is None and len(choices) == 1:
-            return choices[0]
+        if name in self.values().dims:
+            choices = self.dataset[name].values.tolist()
+        else:  # a single horizon is the last round, and no dimension
+            choices = (
+                self.dataset["round"].values.tolist()[-1:] if name == "horizon" and "round" in self.dataset else []
+            )
+        if value is None and len(choices) < 2:
+            return choices[0] if choices else None
+        if not choices:
+            raise ValueError(f"{name} must be None for a comparison without {name}s, got {value}")
         if value not in choices:
             raise ValueError(f"{name} must be one of {', '.join(map(_text, choices))}, got {value}")
         return value
@@ -262,6 +271,11 @@ class Comparison:
         if self.unpaired:
             sentences.append(f"Unpaired, on different worlds (played by counts): {_list(self.unpaired)}.")
         return " ".join(sentences)
+
+
+def is_against_rounds(values: xr.DataArray) -> bool:
+    """Returns whether values are drawn against rounds, because they have one budget and several checkpoints."""
+    return values.sizes["epsilon"] == 1 and values.sizes.get("round", 1) > 1
 
 
 def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataArray:

@@ -23,7 +23,7 @@ import xarray as xr
 
 from jaxdp.comparisons import tables
 from jaxdp.comparisons._compare import METRICS
-from jaxdp.comparisons._comparison import Comparison
+from jaxdp.comparisons._comparison import Comparison, is_against_rounds
 from jaxdp.core import Guarantee
 from jaxdp.simulation import open as open_store
 from jaxdp.simulation.store.provenance import provenance
@@ -48,6 +48,11 @@ def report_store(
     audit: Annotated[
         Path | None, typer.Option(help="A file of `audit --json`; rows belong to learners of the same name and unit.")
     ] = None,
+    best: Annotated[str, typer.Option(help="Whether the least or the largest values are good.")] = "least",
+    unpaired: Annotated[
+        list[str] | None,
+        typer.Option(help="A learner that was played by counts. Repeat for several.", show_default=False),
+    ] = None,
 ) -> None:
     """Writes a store's comparison to one HTML file, with losses, privacy claims and versions.
 
@@ -58,7 +63,15 @@ def report_store(
         raise ValueError(f"out must be a new file, got {page}, which exists; choose another name")
     rows = [] if audit is None else read_audit(audit)
     command = shlex.join(["python", "-m", "jaxdp", *sys.argv[1:]])
-    text = write_report(open_store(store), metric=metric, epsilon=epsilon, audit=rows, command=command)
+    text = write_report(
+        open_store(store),
+        metric=metric,
+        epsilon=epsilon,
+        audit=rows,
+        command=command,
+        best=best,
+        unpaired=unpaired or (),
+    )
     page.write_text(text, encoding="utf-8")
     typer.echo(f"wrote {page}")
 
@@ -70,6 +83,8 @@ def write_report(
     epsilon: float | None = None,
     audit: Sequence[Mapping[str, Any]] = (),
     command: str = "",
+    best: str = "least",
+    unpaired: Sequence[str] = (),
 ) -> str:
     """Formats a comparison as an HTML page, which loads no resources and runs no scripts.
 
@@ -78,28 +93,32 @@ def write_report(
     Args:
         dataset: the results of `compare` without a list of horizons, or of a sweep with the axis "epsilon". The sweep
             may also have the axis "unit", and one of the axes "learner" and "estimator".
-        metric: the output to compare; the page treats small values as good. None chooses the first of pseudo_regret,
-            regret and dynamic_regret that the dataset has, or else the first output that has only the dimensions listed
-            under Raises.
-        epsilon: one of the dataset's budgets. The figure marks it if it is finite, and the table of guesses has only
-            this budget. With None, the figure marks no budget and the table has all budgets.
+        metric: the output to compare. None chooses the first of pseudo_regret, regret and dynamic_regret that the
+            dataset has, or else the first output that has only the dimensions listed under Raises.
+        epsilon: one of the dataset's budgets. A figure against epsilon marks it if it is finite, and the table of
+            guesses has only this budget. With None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to the claims of the learner or estimator of the
             same name that have the row's privacy unit. If the dataset has units, a name may include the unit, such as
             "ucb per person".
         command: the command that wrote the page; "" leaves it out.
+        best: "least" if small values of the metric are good, or "largest" if large values are good.
+        unpaired: names of the learners that were simulated by counts, as in `Comparison.unpaired`. A dataset does not
+            contain them.
 
     Raises:
-        ValueError: if the dataset lacks the dimension epsilon, the metric or the given epsilon; if every output, or the
-            metric, has a dimension that is not among learner or estimator, unit, epsilon, seed and round; if
-            `Comparison.not_worse` raises; or if the dataset was not returned by `compare` or `sweep`.
+        ValueError: if the dataset lacks the dimension epsilon, the metric, the given epsilon or an unpaired learner; if
+            best is neither "least" nor "largest"; if every output, or the metric, has a dimension that is not among
+            learner or estimator, unit, epsilon, seed and round; if `Comparison.not_worse` raises; or if the dataset was
+            not returned by `compare` or `sweep`.
     """
-    comparison = _comparison(dataset, metric)
+    comparison = _comparison(dataset, metric, best, tuple(unpaired))
     budgets = dataset["epsilon"].values.tolist()
     if epsilon is not None and epsilon not in budgets:
         raise ValueError(f"epsilon must be one of {', '.join(f'{budget:g}' for budget in budgets)}, got {epsilon:g}")
     record = provenance(dataset)
+    axis = "rounds" if is_against_rounds(comparison.dataset[comparison.metric]) else "ε"
     sections = [
-        ("Loss against ε", _figure(comparison, epsilon) + comparison._repr_html_()),
+        (f"Loss against {axis}", _figure(comparison, epsilon) + comparison._repr_html_()),
         ("What ε means", _odds_table(record.points, audit, comparison.along, epsilon)),
         ("Claims", _claims_table(record.points, comparison.along)),
         ("How it was computed", _origin(record.record, command)),
@@ -148,8 +167,9 @@ def guess_probability(claim: Guarantee) -> float:
     return min(bounds)
 
 
-def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
+def _comparison(dataset: xr.Dataset, metric: str | None, best: str, unpaired: tuple[str, ...]) -> Comparison:
     """Returns the comparison of one output of a dataset; None selects the first regret, or else the first output."""
+    check_choice("best", best, ("least", "largest"))
     along = next((name for name in ("learner", "estimator") if name in dataset.dims), None)
     if along is None:
         along = "learner"
@@ -164,11 +184,14 @@ def _comparison(dataset: xr.Dataset, metric: str | None) -> Comparison:
             f"unit, epsilon, seed and round, got {dict(dataset.sizes)}"
         )
     chosen = next((name for name in METRICS if name in scalars), scalars[0]) if metric is None else metric
-    return Comparison(dataset.load(), check_choice("metric", chosen, scalars), along=along)
+    names = tuple(map(str, dataset[along].values))
+    for name in unpaired:
+        check_choice("unpaired", name, names)
+    return Comparison(dataset.load(), check_choice("metric", chosen, scalars), best, along, unpaired)
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the metric against epsilon as SVG, with a line at `epsilon` if it is finite.
+    """Draws the figure of a comparison as SVG, with a line at `epsilon` if it is finite and on the horizontal axis.
 
     The SVG has no styles, links, scripts or text elements; letters are paths.
     """
@@ -178,7 +201,8 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
 
     with mpl.rc_context({"svg.fonttype": "path"}):
         ax = comparison.plot()
-        if epsilon is not None and math.isfinite(epsilon):
+        has_epsilon_axis = not is_against_rounds(comparison.dataset[comparison.metric])
+        if epsilon is not None and math.isfinite(epsilon) and has_epsilon_axis:
             ax.axvline(positions_apart(ax).get(epsilon, epsilon), color="black", linestyle=":", linewidth=1)
         file = io.BytesIO()
         figure: Any = ax.figure

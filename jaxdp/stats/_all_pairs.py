@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.stats._paired import differences
-from jaxdp.stats.arrays import check_array
+from jaxdp.stats.arrays import check_array, check_distinct_labels
 from jaxdp.validation import check_probability
 
 CELLS = 2**22  # largest number of differences that are in memory together (32 MB), unless one label has more
@@ -45,9 +45,7 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
     check_probability("confidence", confidence)
     if along == over:
         raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
-    labels = values[along].values
-    if len(set(labels.tolist())) < len(labels):
-        raise ValueError(f"{along} must have different labels, got {labels.tolist()}")
+    labels = check_distinct_labels(values, along)
     num_pairs = max(1, len(labels) * (len(labels) - 1) // 2)
     numbers = values.astype(np.float64)
     labels_only = [name for name, coordinate in numbers.coords.items() if along in coordinate.dims and name != along]

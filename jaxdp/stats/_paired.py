@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtr
 
-from jaxdp.stats.arrays import check_array, means, student_quantile
+from jaxdp.stats.arrays import check_array, check_distinct_labels, means, student_quantile
 from jaxdp.validation import check_choice, check_probability
 
 
@@ -43,8 +43,8 @@ def paired(
         are NaN, but the comparison counts in the correction.
 
     Raises:
-        ValueError: if values lack a dimension, `against` is not a label, is repeated or is the only label, or if
-            another argument is out of its range.
+        ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or
+            if another argument is out of its range.
 
     Source:
         Holm (1979), the step-down procedure, which makes no assumption on the dependence between comparisons.
@@ -61,7 +61,7 @@ def paired(
         check_choice("adjust", adjust, ("holm",))
     if along == over:
         raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
-    labels = values[along].values
+    labels = check_distinct_labels(values, along)
     if np.ndim(against):
         raise ValueError(f"against must be one label of {along}, got {against!r}")
     (indices,) = np.nonzero(labels == against)

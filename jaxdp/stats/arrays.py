@@ -43,6 +43,14 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
     return values
 
 
+def check_distinct_labels(values: xr.DataArray, along: str) -> np.ndarray:
+    """Returns the labels of a dimension; raises a ValueError if a label is repeated."""
+    labels = values[along].values
+    if len(set(labels.tolist())) < len(labels):
+        raise ValueError(f"{along} must have different labels, got {labels.tolist()}")
+    return labels
+
+
 def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
     """Returns the coordinate of a dimension as float64; checks that its numbers are distinct and that none is NaN."""
     if along not in values.coords or values[along].dtype.kind not in "iuf":

@@ -97,6 +97,11 @@ def test_the_verdict_names_every_learner_once(result):
         result.verdict(epsilon=2.0)
     with pytest.raises(ValueError, match="epsilon must be one of 1, inf, got None"):
         result.verdict()
+    assert result.verdict(1.0, 60) == sentence
+    with pytest.raises(ValueError, match="horizon must be one of 60, got 999"):
+        result.verdict(1.0, 999)
+    with pytest.raises(ValueError, match="unit must be None for a comparison without units, got round"):
+        result.verdict(1.0, unit="round")
 
 
 def test_arrays_of_budgets_and_a_verdict_with_a_mean_that_is_not_finite(result):
@@ -150,6 +155,11 @@ def test_estimators_meet_the_same_data():
     alone = jaxdp.sweep(run, axes={"epsilon": [1.0]}, num_seeds=6, key=KEY, tile_size=16)
     np.testing.assert_array_equal(result.dataset.l2_error.values, alone.l2_error.values)
     assert result.verdict().startswith("At ε = 1, ")
+    with pytest.raises(ValueError, match="horizon must be None for a comparison without horizons, got 50"):
+        result.verdict(horizon=50)
+    for changed in ({"engine": "rounds"}, {"reports": 3}, {"horizon": 9}):
+        with pytest.raises(ValueError, match=f"{next(iter(changed))} must be left out with problem"):
+            jaxdp.compare(estimators, problem=problem, epsilon=1.0, num_seeds=6, key=KEY, **changed)
 
 
 ERRORS = {

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import jax
 import pytest
+import xarray as xr
 
 import jaxdp
 from jaxdp import bandits
@@ -125,8 +126,26 @@ def test_the_command_writes_a_new_file(store, tmp_path, monkeypatch, capsys):
     assert "out must be a new file" in capsys.readouterr().err
 
 
+def test_one_budget_is_drawn_against_rounds_without_a_line_at_epsilon(store):
+    dataset = jaxdp.open(store).sel(epsilon=[1.0])
+    rounds = xr.concat([0.5 * dataset, dataset], "round").assign_coords(round=[50, 100]).assign_attrs(dataset.attrs)
+    pages = [write_report(rounds, metric="pseudo_regret", epsilon=epsilon) for epsilon in (None, 1.0)]
+    assert all("Loss against rounds" in page for page in pages)
+    assert pages[0].count("<path") == pages[1].count("<path")
+
+
+def test_large_values_may_be_good_and_counts_are_named(store):
+    text = write_report(jaxdp.open(store), best="largest", unpaired=["UCB"])
+    assert "the largest mean of a column" in text
+    assert "Unpaired, on different worlds (played by counts): UCB." in text
+
+
 def test_bad_arguments_are_named(store, tmp_path):
     dataset = jaxdp.open(store)
+    with pytest.raises(ValueError, match="best must be one of least, largest, got 'most'"):
+        write_report(dataset, best="most")
+    with pytest.raises(ValueError, match=r"unpaired must be one of .*, got 'Exp3'"):
+        write_report(dataset, unpaired=["Exp3"])
     with pytest.raises(ValueError, match="epsilon must be one of 1, inf, got 3"):
         write_report(dataset, epsilon=3.0)
     with pytest.raises(ValueError, match="metric must be one of"):

@@ -204,6 +204,8 @@ def test_misuse_is_refused_by_name():
         jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit="person", reports=0, **small)
     with pytest.raises(ValueError, match=r'reports must come with unit="person", got 2 without a unit'):
         jaxdp.compare({"UCB": bandits.ucb}, WORLD, reports=2, **small)
+    with pytest.raises(ValueError, match=r"""reports must come with unit="person", got 2 with unit='round'"""):
+        jaxdp.compare({"UCB": bandits.ucb}, WORLD, unit="round", reports=2, **small)
     with pytest.raises(ValueError, match=r'reports must come with unit="person", .*got 2 without a unit'):
         jaxdp.simulator(bandits.ucb(num_arms=2), WORLD, 20, reports=2)
     with pytest.raises(ValueError, match=r"environment must have visits .*visits=jaxdp.Visits"):

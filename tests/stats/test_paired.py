@@ -134,6 +134,10 @@ VALUES = xr.DataArray(np.ones((2, 3)), {"learner": ["x", "y"]}, ("learner", "see
             "against must be one label of learner, of two or more, got 'z'",
         ),
         (lambda: paired(VALUES[:1], "learner", against="x"), r"of two or more, got 'x' of \['x'\]"),
+        (
+            lambda: paired(VALUES.isel(learner=[0, 0, 1]), "learner", against="y"),
+            r"learner must have different labels, got \['x', 'x', 'y'\]",
+        ),
         (lambda: paired(VALUES, "epsilon", against=1.0), "values must have at least one value along 'epsilon'"),
         (lambda: paired(VALUES, "seed", against=1), "along and over must be different dimensions, got 'seed' for both"),
         (lambda: paired(VALUES, "learner", against="x", adjust="bonferroni"), "adjust must be one of holm, got"),
