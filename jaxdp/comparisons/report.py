@@ -116,9 +116,9 @@ def write_report(
     if epsilon is not None and epsilon not in budgets:
         raise ValueError(f"epsilon must be one of {', '.join(f'{budget:g}' for budget in budgets)}, got {epsilon:g}")
     record = provenance(dataset)
-    axis = "rounds" if is_against_rounds(comparison.dataset[comparison.metric]) else "ε"
+    axis, marked = ("rounds", None) if is_against_rounds(dataset[comparison.metric]) else ("ε", epsilon)
     sections = [
-        (f"Loss against {axis}", _figure(comparison, epsilon) + comparison._repr_html_()),
+        (f"Loss against {axis}", _figure(comparison, marked) + comparison._repr_html_()),
         ("What ε means", _odds_table(record.points, audit, comparison.along, epsilon)),
         ("Claims", _claims_table(record.points, comparison.along)),
         ("How it was computed", _origin(record.record, command)),
@@ -191,7 +191,7 @@ def _comparison(dataset: xr.Dataset, metric: str | None, best: str, unpaired: tu
 
 
 def _figure(comparison: Comparison, epsilon: float | None) -> str:
-    """Draws the figure of a comparison as SVG, with a line at `epsilon` if it is finite and on the horizontal axis.
+    """Draws the figure of a comparison as SVG, with a line at `epsilon` if it is finite.
 
     The SVG has no styles, links, scripts or text elements; letters are paths.
     """
@@ -201,8 +201,7 @@ def _figure(comparison: Comparison, epsilon: float | None) -> str:
 
     with mpl.rc_context({"svg.fonttype": "path"}):
         ax = comparison.plot()
-        has_epsilon_axis = not is_against_rounds(comparison.dataset[comparison.metric])
-        if epsilon is not None and math.isfinite(epsilon) and has_epsilon_axis:
+        if epsilon is not None and math.isfinite(epsilon):
             ax.axvline(positions_apart(ax).get(epsilon, epsilon), color="black", linestyle=":", linewidth=1)
         file = io.BytesIO()
         figure: Any = ax.figure

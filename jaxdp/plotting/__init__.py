@@ -14,11 +14,12 @@ from jaxdp.plotting._dot_plot import dot_plot, slopes
 from jaxdp.plotting._paper import paper
 from jaxdp.plotting.bounds import bound
 from jaxdp.plotting.differences import paired
-from jaxdp.plotting.figure import Axes, Figure, panels, share_limits
+from jaxdp.plotting.figure import Axes, Figure, panels
 from jaxdp.plotting.grids import facets
 from jaxdp.plotting.labels import epsilon_label, prefix_labels
 from jaxdp.plotting.lines import cost_of_privacy, curves
 from jaxdp.plotting.maps import heatmap
+from jaxdp.plotting.positions import share_limits
 from jaxdp.plotting.records import caption
 from jaxdp.plotting.summaries import seed_count
 

@@ -138,9 +138,8 @@ def _bundle(style: str, columns: int) -> tuple[dict[str, Any], float]:
         arguments["column"] = "full"
     settings = dict(make(**arguments))
     width, _ = settings.pop("figure.figsize")
-    chosen = {
-        name: value for name, value in settings.items() if name.startswith(("font.", "axes.", "legend.", "xtick."))
-    }
+    kinds = ("font.", "axes.", "legend.", "xtick.", "ytick.")
+    chosen = {name: value for name, value in settings.items() if name.startswith(kinds)}
     chosen = {**chosen, **FORMAT, "text.usetex": False}
     if "font.serif" in chosen:
         available = set(font_manager.get_font_names())

@@ -129,7 +129,7 @@ def _interpolate(x: float, points: np.ndarray, heights: np.ndarray) -> float:
     If x equals a point, the result is the height at this point. Otherwise the result is NaN if x is outside the range
     of the points, or if a height or the first point is not positive.
     """
-    equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
+    equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9, atol=0))
     if equal_points.size:
         return float(heights[equal_points[0]])
     if not points[0] < x < points[-1] or np.any(heights <= 0) or points[0] <= 0:

@@ -128,25 +128,6 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
     return new_figure
 
 
-def share_limits(figure: figure.Figure) -> None:
-    """Gives all panels of a figure the same vertical limits, which contain the limits of each panel.
-
-    Panels are then as easy to compare as with `sharey=True`, but each panel keeps its own tick labels.
-
-    Examples:
-        >>> figure = panels(1, 2)
-        >>> left, right = figure.axes
-        >>> left.set_ylim(1, 3), right.set_ylim(2, 9)
-        ((1.0, 3.0), (2.0, 9.0))
-        >>> share_limits(figure)
-        >>> left.get_ylim() == right.get_ylim() == (1, 9)
-        True
-    """
-    limits = np.asarray([ax.get_ylim() for ax in figure.axes])
-    for ax in figure.axes:
-        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
-
-
 def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
     """Returns `ax`, or the axes of a new figure with legend and caption if `ax` is None.
 

@@ -96,7 +96,7 @@ def number(value: Any) -> str:
     """Formats a number for an axis."""
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    return "∞" if np.isinf(value) else f"{value:g}"
+    return f"{value:g}".replace("inf", "∞")
 
 
 def plain(text: str) -> str:

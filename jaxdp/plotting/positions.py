@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
+from matplotlib import figure
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
 
 from jaxdp.plotting.figure import siblings
@@ -240,11 +242,54 @@ def fit_y(ax: Axes) -> None:
     if ax.get_yscale() != "log":
         return
     drawn = [curve for other in siblings(ax) for curve in records(other)]
+    if not drawn:
+        return
     middle, low, high = (
         np.concatenate([np.ravel(part) for part in parts])
         for parts in zip(*((curve.middle, curve.low, curve.high) for curve in drawn), strict=True)
     )
-    bottom, top = log_limits(middle, low, high)
+    _set_log_limits(ax, *log_limits(middle, low, high))
+
+
+def share_limits(figure: figure.Figure) -> None:
+    """Gives all panels of a figure the same vertical limits, which contain the limits of each panel.
+
+    Panels are then as easy to compare as with `sharey=True`, but each panel keeps its own tick labels. Heat maps,
+    colour bars, hidden panels, and empty panels without limits of their own are left out.
+
+    Raises:
+        ValueError: if a logarithmic panel would get a limit <= 0.
+
+    Examples:
+        >>> from jaxdp.plotting import panels
+        >>> figure = panels(1, 2)
+        >>> left, right = figure.axes
+        >>> left.set_ylim(1, 3), right.set_ylim(2, 9)
+        ((1.0, 3.0), (2.0, 9.0))
+        >>> share_limits(figure)
+        >>> left.get_ylim() == right.get_ylim() == (1, 9)
+        True
+    """
+    panels = [ax for ax in figure.axes if ax.get_visible() and _has_vertical_limits(ax)]
+    limits = [limit for ax in panels for limit in ax.get_ylim()]
+    for ax in panels:
+        if ax.get_yscale() == "log" and min(limits) <= 0:
+            raise ValueError(f"figure must have limits > 0 for its logarithmic panels, got {min(limits):g}")
+    for ax in panels:
+        if ax.get_yscale() == "log" and records(ax):
+            _set_log_limits(ax, min(limits), max(limits))
+        else:
+            ax.set_ylim(min(limits), max(limits))
+
+
+def _has_vertical_limits(ax: Axes) -> bool:
+    """Returns whether axes have data or limits, and are neither a heat map nor a colour bar."""
+    is_map = any(isinstance(artist, QuadMesh) for artist in ax.collections)
+    return not is_map and (ax.has_data() or not ax.get_autoscaley_on())
+
+
+def _set_log_limits(ax: Axes, bottom: float, top: float) -> None:
+    """Sets limits and ticks of a logarithmic vertical axis, and truncates bands at its bottom edge."""
     ax.set_ylim(bottom, top)
     for other in siblings(ax):
         for band, points, lower, upper in _CUT.get(other, []):

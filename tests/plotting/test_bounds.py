@@ -68,6 +68,22 @@ def test_between_its_own_places_a_bound_is_interpolated():
     np.testing.assert_allclose(heights(ax.get_lines()[-1])[0], first * 10**0.25)
 
 
+def test_a_bound_passes_through_a_mark_at_a_tiny_position():
+    values = xr.DataArray(np.full((2, 3), 4.0), {"delta": [1e-9, 1e-8]}, ("delta", "seed"), "l2_error")
+    ax = plotting.curves(values, x="delta", label="mine")
+    plotting.bound(ax, [1e-10, 1e-9, 1e-8], [3.0, 2.0, 1.0], through="mine")
+    np.testing.assert_allclose(heights(ax.get_lines()[-1]), [6.0, 4.0, 2.0])
+
+
+def test_a_logarithmic_axis_without_curves():
+    ax = plotting.panels().axes[0]
+    ax.set_yscale("log")
+    plotting.bound(ax, [1.0, np.inf], [2.0, 1.0])
+    assert not ax.get_lines()
+    plotting.bound(ax, [1.0, 2.0], [2.0, 1.0], through=3.0)
+    np.testing.assert_allclose(heights(ax.get_lines()[-1]), [3.0, 1.5])
+
+
 def test_no_bound_where_there_is_none():
     values = errors()
     values[0, 0, 0, 0, 3] = np.nan

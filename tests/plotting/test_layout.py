@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.collections import PolyCollection
 
 from jaxdp import plotting
 from jaxdp.studies import private_ranking, reward_estimation
@@ -122,3 +123,38 @@ def test_level_panels():
     assert before[0] != before[1]
     plotting.share_limits(figure)
     assert {ax.get_ylim() for ax in figure.axes} == {(before[0][0], before[1][1])}
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_hidden_and_empty_panels_have_no_part_in_level_panels(scale):
+    factors = np.array([1.0, 30.0, 0.01])[:, None, None] if scale == "log" else np.ones((3, 1, 1))
+    coords = {"epsilon": [0.1, 1.0, 10.0], "round": [10, 20, 40, 80]}
+    seeds = [0.01, 0.01, 1.9, 2.08] if scale == "log" else [0.98, 0.99, 1.01, 1.02]
+    values = xr.DataArray(
+        50 * factors * np.broadcast_to(seeds, (3, 4, 4)), coords, ("epsilon", "round", "seed"), "regret"
+    )
+    figure = plotting.facets(values, col="epsilon", abreast=2, sharey=False, yscale=scale)
+    limits = np.array([ax.get_ylim() for ax in figure.axes[:3]])
+    plotting.share_limits(figure)
+    assert {ax.get_ylim() for ax in figure.axes[:3]} == {(limits[:, 0].min(), limits[:, 1].max())}
+    if scale == "log":  # bands with ends <= 0 reach the new bottom edge
+        (band,) = [artist for artist in figure.axes[1].collections if isinstance(artist, PolyCollection)]
+        assert np.min(np.asarray(band.get_paths()[0].vertices)[:, 1]) == limits[:, 0].min()
+
+
+def test_heat_maps_keep_their_limits_in_level_panels():
+    figure = plotting.panels(1, 3)
+    left, middle, right = figure.axes
+    plotting.heatmap(
+        single(errors()).transpose("estimator", ...), x="num_samples", y="estimator", ax=left, numbers=False
+    )
+    plotting.curves(regret(), hue="epsilon", ax=middle, yscale="linear")
+    bar = figure.axes[3]
+    before = [ax.get_ylim() for ax in figure.axes]
+    plotting.share_limits(figure)
+    assert [ax.get_ylim() for ax in figure.axes] == before
+    middle.set_ylim(-1, 1)
+    plotting.curves(regret(), hue="epsilon", ax=right, yscale="log")
+    with pytest.raises(ValueError, match="figure must have limits > 0 for its logarithmic panels, got -1"):
+        plotting.share_limits(figure)
+    assert bar.get_ylim() == before[3]

@@ -117,6 +117,14 @@ def test_large_heat_maps_have_a_colour_bar():
         plotting.heatmap(values - 5, x="epsilon", y="gap", scale="log")
 
 
+def test_infinities_keep_their_sign():
+    values = xr.DataArray(
+        np.ones((2, 3, 2)), {"prior": [1, 2], "bound": [-np.inf, 0.5, np.inf]}, ("prior", "bound", "seed")
+    )
+    ax = plotting.heatmap(values, x="bound", y="prior")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["-∞", "0.5", "∞"]
+
+
 def test_everything_public_is_described():
     for name in plotting.__all__:
         assert getattr(plotting, name).__doc__, name

@@ -53,6 +53,12 @@ def test_fonts_are_embedded_as_text_also_after_the_block():
     assert b"/Type3" in usual  # Matplotlib's default: the test sees the difference
 
 
+def test_both_axes_have_the_venue_s_ticks():
+    with paper("icml2024"):
+        ax = plotting.panels().axes[0]
+    assert {text.get_fontsize() for text in (*ax.get_xticklabels(), *ax.get_yticklabels())} == {6.0}
+
+
 def test_figures_outside_are_as_before():
     before = save(plotting.curves(single(errors()), hue="estimator").figure, format="png")
     with paper(3.25):
