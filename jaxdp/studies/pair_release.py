@@ -51,7 +51,12 @@ def make_release(
         ),
     ] = None,
 ) -> TextOnly | None:
-    """Returns the release that --release writes instead of a simulation; None without --release."""
+    """Returns the release that --release writes instead of a simulation; None without --release.
+
+    Raises:
+        ValueError: if --evaluate-epsilon is given without --release; or, with --release, if an option in `UNREAD` does
+            not have its default, the file is not a new .npz file in a folder that exists, or a value is out of range.
+    """
     if release is None:
         if evaluate_epsilon is not None:
             raise ValueError(f"evaluate_epsilon must be left out without --release, got {evaluate_epsilon}")
@@ -134,9 +139,10 @@ def _release(path: Path, columns: dict[str, Any], options: Mapping[str, Any], ev
 
 
 def local_head(part: Part, epsilon: float, margin_stddev: float, per_person: bool) -> ReleasedHead:
-    """Fits a head, with the loss of `debiased_rr`, to labels that were randomized with secret random bits.
+    """Fits a head, with the loss of `debiased_rr`, to labels that it first randomizes with secret random bits.
 
-    If `per_person`, epsilon is divided among the labels of a person. `margin_stddev` determines the radius.
+    Each label has the budget epsilon; if `per_person`, the labels of a person share epsilon equally. `margin_stddev`
+    determines the radius (`local_radius`).
     """
     reported = private_labels(part.labels, epsilon, persons=part.persons if per_person else None, release=True)
     params = debiased_rr().params(epsilon=epsilon, radius=local_radius(part, margin_stddev))

@@ -38,7 +38,7 @@ INTERVALS = (
     "Bands and [ ]: 90% of releases, as the privacy noise varies. Bars and +-: 95% confidence, as held-out persons "
     "vary. The noise is drawn again for each seed; the persons in the training data do not vary."
 )
-WORST_LOSS = 1.5  # largest log loss that is drawn; a head with theta = 0 has the log loss ln 2
+WORST_LOSS = 1.5  # largest log loss that is drawn; without a public score, theta = 0 has the log loss ln 2
 MARKERS = "osD^v<>P"
 
 
@@ -85,12 +85,15 @@ def preference_pairs(
     """Fits every head at every epsilon with several draws of the privacy noise, and scores it on held-out comparisons.
 
     Returns:
-        A dataset with accuracy, log_loss, calibration_error and converged (head, epsilon, seed); the standard errors of
-        accuracy and log_loss over persons (head, epsilon); predicted margin errors (mechanism, epsilon); and `theta`,
-        the parameter of the head to be written.
+        A dataset with `accuracy`, `log_loss`, `calibration_error` and `converged` (head, epsilon, seed); the standard
+        errors over persons (over rows if ids of persons are not known) `accuracy_person_error` and
+        `log_loss_person_error` (head, epsilon); `predicted_margin_error` (mechanism, epsilon); and `theta` (feature),
+        the parameter of the head to be written. The non-private head is fitted once at each epsilon, and its scores are
+        repeated for all seeds.
 
     Raises:
-        ValueError: if a value is out of range, `load` or `split` does not accept the data, or a store is given.
+        ValueError: if a value is out of range, `load` or `split` does not accept the data, a store is given, or
+            public_score is given with feature_norm or with the head k_norm.
         OSError: if a file cannot be read.
     """
     if scheduling.get("store") is not None:
@@ -176,7 +179,10 @@ def _score_alone(held_out: Part) -> str:
 
 
 def figure(dataset: xr.Dataset) -> Figure:
-    """Draws each score against epsilon, with bands for the privacy noise and error bars for the choice of persons."""
+    """Draws each score against epsilon, with bands for the privacy noise.
+
+    Accuracy and log loss also have error bars for the choice of held-out persons.
+    """
     drawing = plotting.panels(1, len(METRICS), width=4.0)
     epsilons, ticks = dataset.epsilon.values, np.arange(dataset.sizes["epsilon"])
     for ax, (metric, title) in zip(drawing.axes, METRICS.items(), strict=True):

@@ -128,7 +128,7 @@ def private_policy(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws suboptimality against num_samples, with a column for every epsilon and a row for every kind of policy."""
+    """Draws suboptimality against num_samples, with a column for every epsilon and a row for every learned policy."""
     results = merge_noises(results)
     num_features = int(results.num_features)
     bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: num_features)

@@ -188,8 +188,8 @@ def private_ranking(
         NaN.
 
     Raises:
-        ValueError: if a value is out of range, no ballot prefers an item to another item, or comparisons do not connect
-            all items.
+        ValueError: if a value is out of range, no ballot prefers an item to another item, comparisons do not connect
+            all items, or the ballots' preferences would take more than 512 MiB.
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
@@ -291,7 +291,7 @@ def survival_figure(results: xr.Dataset) -> Figure:
 
 
 def figure(results: xr.Dataset, *, ballots: Path | None = None) -> Figure:
-    """Draws all abilities for a table of comparisons; for ballots, draws how often the winner comes first."""
+    """Returns `survival_figure` if the data come from a file of ballots (--ballots), else `ability_figure`."""
     return ability_figure(results) if ballots is None else survival_figure(results)
 
 

@@ -42,7 +42,7 @@ def default_radius(num_items: int) -> float:
 
 
 def default_delta(num_records: int) -> float:
-    """Returns the default delta of Gaussian noise, far below 1 / num_records; num_records must be public."""
+    """Returns the default delta of Gaussian noise, at most 0.01 / num_records; num_records must be public."""
     return min(LARGEST_DELTA, num_records**-1.5)
 
 
@@ -185,7 +185,7 @@ def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
-    """Returns a curvature for which the confidence set's coverage is proved.
+    """Returns a curvature for which the confidence set's coverage is proved; 0 if there is no proof.
 
     Let |D| be the distance of the truth from the estimate in the norm of the confidence set, and c the largest whitened
     norm of a comparison's features. Between truth and estimate, the margin of a comparison changes by at most c |D|.

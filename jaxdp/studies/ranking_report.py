@@ -75,8 +75,9 @@ def silent_ballots(ballots: Ballots, unranked: str) -> str:
 def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     """Formats the number of ballots without a preference, and the winner by the other reading of unranked items.
 
-    The text is empty if every ballot ranks all items. A file does not say which reading is right: in an election
-    unranked items lose, but a voter who was asked only about some items does not compare the other items.
+    The text is empty if every ballot ranks all items. It has no winner by the other reading if ballots do not connect
+    all items by this reading, or `Ballots.design` rejects them. A file does not say which reading is right: in an
+    election unranked items lose, but a voter who was asked only about some items does not compare the other items.
     """
     if ballots.data_type.endswith("c"):
         return ""
@@ -154,7 +155,8 @@ def survival(results: xr.Dataset) -> str:
     """Formats the epsilon of the grid at and above which the non-private winner comes first at least 95% of the time.
 
     The text has the epsilon for the lower limit of the confidence interval, because a proportion over few seeds may be
-    large by chance. If the epsilon for the point estimate differs, the text has both.
+    large by chance. If the epsilon for the point estimate differs, the text has both. With fewer than `FEWEST_SEEDS`
+    seeds, the text has no verdict.
     """
     results = merge_noises(results)
     _, order = _without_privacy(results)
@@ -193,7 +195,7 @@ def _onwards(epsilon: float) -> str:
 
 
 def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> list[str]:
-    """Returns notes on ties, on the order by ballot estimators, on the bound, and on fits that did not converge."""
+    """Returns notes on a tied first place, the order by ballot estimators, the bound, and unconverged fits."""
     texts = []
     clear, order = _without_privacy(results)
     first, second = clear["item"].values[order[:2]]

@@ -61,11 +61,12 @@ def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
     """Returns the estimators to compare, keyed by name.
 
     Args:
-        solver: "exact" minimises over the ball of radius |theta*|, with analytic Gaussian noise; with public weights
-            also with K-norm noise, which gives pure epsilon-DP. "averaged" makes one pass of SGD with the constant step
-            0.1, projected onto this ball; the estimate is the average of the second half of the iterates. "literal"
-            follows the paper's text: one pass with step 0.1, the last iterate, no projection, and the paper's sigma.
-        dim: maximum number of features.
+        solver: "exact" minimises over the ball of radius |theta*|. Central estimators have analytic Gaussian noise; the
+            central estimator with public weights also has a variant with K-norm noise, which is purely epsilon-DP.
+            "averaged" makes one pass of SGD with the constant step 0.1, projected onto this ball, also with analytic
+            Gaussian noise; the estimate is the average of the second half of the iterates. "literal" follows the
+            paper's text: one pass with step 0.1, the last iterate, no projection, and the paper's sigma.
+        dim: maximum number of features, for K-norm noise.
 
     Raises:
         ValueError: if solver is unknown.
@@ -126,6 +127,9 @@ def reward_estimation(
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions
         (estimator, epsilon, num_features, num_samples, seed).
+
+    Raises:
+        ValueError: if a value is out of range, or solver is unknown.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.

@@ -1,6 +1,7 @@
 """The commands that run a study.
 
-`run` writes results to a new folder, `sweep` writes them to a store and can be resumed, and `advise` prints them.
+`run` writes results to a new or empty folder, `sweep` writes them to a store and can be resumed, and `advise` prints
+them.
 """
 
 import contextlib
@@ -86,7 +87,7 @@ def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[...
 
 @contextlib.contextmanager
 def _compiling_briefly() -> Iterator[None]:
-    """Compiles programs for a CPU without optimisation, because compiling a quick form takes longer than running it."""
+    """Turns off optimisation of programs for a CPU within the context: a quick form compiles longer than it runs."""
     from jaxdp.audit.quick_programs import quick_options
     from jaxdp.simulation.sweeps.lanes import added_options
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxdp.validation import check_count
 
-FEWEST_FOR_A_MEAN = 2  # seeds; with one seed, Student's limits are infinite
+FEWEST_FOR_A_MEAN = 2  # seeds; with one seed, Student's limits are NaN
 
 
 class TooFewSeeds(UserWarning):

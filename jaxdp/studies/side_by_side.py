@@ -19,7 +19,7 @@ from jaxdp.studies.command import root_key
 
 MIN_CLAIMS = 8  # minimum number of claims that justifies a second process, which takes seconds to start
 MAX_DEFAULT_JOBS = 2  # maximum default number of processes, because each process may need several gigabytes
-CLAIMS_PER_CACHE = 16  # after these claims, a process drops its compiled programs: JAX slows down as it keeps more
+CLAIMS_PER_CACHE = 16  # number of claims after which a process drops compiled programs: JAX slows down with many
 # Traced programs consist of many small long-lived objects, so a process rarely collects garbage.
 GARBAGE_THRESHOLDS = 200_000, 20, 100
 # Programs that run for a long time have their own options; these flags are for single operations.
@@ -55,7 +55,8 @@ class Task(NamedTuple):
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
     """Returns the default number of processes for `claims` audits on `cores` cores.
 
-    The default is 1 if there are few claims, or on an accelerator, because processes cannot share an accelerator.
+    The default is 1 if there are fewer than `MIN_CLAIMS` claims, or on an accelerator, because processes cannot share
+    an accelerator. Otherwise it is `cores`, but at most `MAX_DEFAULT_JOBS`.
     """
     return min(MAX_DEFAULT_JOBS, cores) if claims >= MIN_CLAIMS and backend == "cpu" else 1
 
@@ -83,7 +84,8 @@ def side_by_side(
         Each row, as soon as this row and all rows before it are done. If the caller stops iterating, the processes end.
 
     Raises:
-        MemoryError: if a process is killed.
+        MemoryError: if a process ends abnormally. Usually it was killed for lack of memory, but it may also have failed
+            to start, for example because it cannot import `modules`.
     """
     row_confidence = 1 - (1 - confidence) / max(1, len(names))
     tasks = [Task(name, seed, row_confidence, options) for name in names]

@@ -66,7 +66,8 @@ class Setting(NamedTuple):
         adversary: a name in `ADVERSARIES`.
         num_experts: N, the number of experts.
         horizon: T, the number of rounds.
-        num_switches: S, the number of switches of the comparator, and of shifts of the adversary.
+        num_switches: S, the maximum number of switches of the comparator, and the number of shifts of the adversary
+            ("alternating" may shift less often; "punish_repeats" has no shifts).
     """
 
     adversary: str
@@ -195,8 +196,8 @@ def claim_of(learner: Learner, delta: float) -> str:
 def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> float | None:
     """Returns the proved regret bound of a learner; None if there is no bound to show.
 
-    Only `lazy_weights`, and `counter_weights` over single experts, have such bounds, and only for oblivious losses.
-    Studies do not show the bound of `mirror_descent`, which is in `mirror_descent_parameters`.
+    Only the names "lazy_weights" and, without switches, "counter_weights" have bounds here, and only if losses do not
+    adapt to the learner. Studies do not show the bound of `mirror_descent`, which is in `mirror_descent_parameters`.
     """
     _, num_experts, horizon, switches = setting
     values = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}

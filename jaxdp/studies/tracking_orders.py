@@ -59,7 +59,7 @@ ORDERS = {  # for each kind of adversary, the upper bound and then the lower bou
 
 
 def orders_note(rows: Sequence[Setting]) -> str:
-    """Returns a sentence that names the bounds of Table 1 for the adversaries of `rows`; "" without switches."""
+    """Returns a sentence that names the upper bounds for the adversaries of `rows`; "" if the first has no switches."""
     if not rows[0].num_switches:
         return ""
     texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}

@@ -83,14 +83,17 @@ def tracking_regret(
     """Simulates the dynamic regret of learners, for every learner, setting, epsilon and seed.
 
     A setting consists of an adversary, N, T and S. The first setting of each adversary has the first values of N, T and
-    S; every further setting changes one of these values. Learners know N, T and S, and use the parameters that their
-    proofs or their authors give for N, T and S.
+    S; every further setting changes one of these values. Each learner knows N and, if its factory takes them, T and S.
+    It uses the parameters that its proof or its authors give for these numbers.
 
     Returns:
-        A dataset with `dynamic_regret` (against the best sequence with S switches), `regret` (against the best expert),
-        `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). The dataset has
-        the coordinates `claim` along learner; `adversary`, `num_experts`, `horizon` and `num_switches` along setting;
-        and the scalars `delta` and `gap`.
+        A dataset with `dynamic_regret` (against the best sequence with at most S switches), `regret` (against the best
+        expert), `loss`, `best_loss` and `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). The
+        dataset has the coordinates `claim` along learner; `adversary`, `num_experts`, `horizon` and `num_switches`
+        along setting; and the scalars `delta` and `gap`.
+
+    Raises:
+        ValueError: if a value is out of range, or a name is unknown.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)
@@ -143,7 +146,10 @@ def varying_axes(results: xr.Dataset) -> list[str]:
 
 
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
-    """Returns the expected dynamic regret of uniform play in the setting `base`; None if it is not known."""
+    """Estimates the expected dynamic regret of uniform play in the setting `base`; None if its mean loss is not known.
+
+    The estimate is the expected loss minus the mean over seeds of the best sequence's loss.
+    """
     mean_loss = ADVERSARIES[base.adversary].mean_loss
     if mean_loss is None:
         return None
@@ -197,7 +203,11 @@ def table(results: xr.Dataset, base: Setting) -> str:
 
 
 def growth(results: xr.Dataset, base: Setting) -> str:
-    """Formats the fitted exponents of T, S, N and 1 / epsilon, and the exponents of Table 1 at the same points."""
+    """Formats the fitted exponents of T, S, N and 1 / epsilon if they vary, and of Table 1 at the same points.
+
+    Exponents of T, S and N are at the finite epsilon nearest to 1 and at infinity, as far as the results have these
+    epsilons. The text is empty if there is no exponent to show.
+    """
     at, delta = shared.nearest_epsilon(results), float(results.delta)
     budgets = np.sort(results.epsilon.values)
     finite = budgets[np.isfinite(budgets)]

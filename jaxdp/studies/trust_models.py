@@ -40,7 +40,8 @@ UNLEARNED = "A learner with regret close to the regret of uniform play has not l
 def arm_learners() -> dict[str, LearnerEntry]:
     """Returns the registered bandits with finitely many arms, configured for rewards of 0 or 1, keyed by name.
 
-    If several entries differ only in the kind of rewards, only the first entry is returned.
+    Learners that may stop by themselves are left out. If several entries differ only in the kind of rewards, only the
+    first entry is returned.
     """
     return shared.distinct_learners(("rewards",), lambda entry: entry.family == "bandits" and _plays_arms(entry))
 
@@ -78,6 +79,10 @@ def trust_models(
     Returns:
         A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). The dataset
         has the coordinates `mean` along arm, `trust_model` along learner, and `delta`.
+
+    Raises:
+        ValueError: if a value is out of range, a learner is unknown, or all means are equal. The horizon must be at
+            least 100 and at least 10 times the number of arms.
     """
     check_delta(delta)
     known = arm_learners()

@@ -14,7 +14,7 @@ from jaxdp.core import Environment, Learner
 TARGETS = {"arms": "arms.easy", "duels": "duels.utilities", "experts": "experts.stochastic"}  # by family
 EPSILON = 1.0
 WINDOW = 16  # number of plays after the changed answer that are compared one by one
-LARGEST_STATE = 64  # a final public state is compared if it has at most this count of numbers
+LARGEST_STATE = 64  # maximum count of numbers in a final public state that is compared
 TRIALS = {"quick": 2_000, "full": 1_000}
 FLIPS = (np.int32(0), np.int32(1))
 AGAIN = 5  # a second attack, which must confirm a refutation, has the trials multiplied by this number
@@ -29,15 +29,17 @@ def attack(
     visits, the two runs differ in all answers of one person. This person's first visit comes after the first visits of
     a third of the people (first attack), or after all other first visits (second attack). In the local model the
     attacked output is this user's report, or the person's first report and the sum of the person's later reports. In
-    other models it has the following values, if the adversary sees them: the next 16 plays after the first changed
-    answer, the number of later plays of each action, and the public state at the end if it is small.
+    other models it has the following values, if the adversary sees them: the 16 plays after the first changed answer
+    (fewer if the run ends before), how often each action is played after this answer, and the public state at the end
+    if it has at most 64 numbers.
 
     Returns:
-        A record with `rounds`, the round of the first changed answer in each attack; `claimed`, the claimed number; and
-        `bound`, the largest lower bound on the true number. The bounds of all attacks hold together with 95%
-        confidence. `refuted` is true if an attack refutes the claim. If an attack does, all attacks are repeated with a
-        new key and five times the trials, and the record has the results of the repetition. Without the repetition, a
-        true claim that a learner spends in full would be refuted in up to one of twenty cases.
+        A record with `rounds`, the round of the first changed answer in each attack; `horizon`; `trials`, the number of
+        trials of each attack; `currency`, the name of the claimed number, such as epsilon; `claimed`, the claimed
+        number; `delta`; and `bound`, the largest lower bound on the true number. The bounds of all attacks hold
+        together with 95% confidence. `refuted` is true if an attack refutes the claim. If an attack does, all attacks
+        are repeated with a new key and five times the trials, and the record has the results of the repetition. Without
+        the repetition, a true claim that a learner spends in full would be refuted in up to one of twenty cases.
     """
     claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
     rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})
@@ -75,7 +77,7 @@ def attack(
 def _release(
     learner: Learner, world: Environment, horizon: int, changed: int, is_local: bool, view: frozenset[str]
 ) -> Any:
-    """Returns (key, params, flip) -> the part of a run that is attacked."""
+    """Returns a function(key, params, flip) that plays a run and returns the attacked output."""
     data_key, visits = jax.random.key(1987), world.visits
 
     def is_changed(round_: jax.Array, context: Any) -> jax.Array:

@@ -26,7 +26,7 @@ from jaxdp.suite import _attack, v1
 from jaxdp.suite._programs import FIXED, code_hash, earlier_entry, resolve
 from jaxdp.validation import check_choice
 
-LIST = re.compile(r"\[\n([^][]*)\n *\]")  # of numbers: JSON texts have no line breaks
+LIST = re.compile(r"\[\n([^][]*)\n *\]")  # a list of numbers over several lines; strings in JSON have no line breaks
 MISSING = re.compile(r"TypeError: (\w+)\(\) missing \d+ required keyword-only arguments?: (.*)")
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy")
 
@@ -52,7 +52,8 @@ def bench(
 
     Args:
         name: as for `resolve`.
-        path: the JSON file; new, or written by an earlier call with the same arguments.
+        path: the JSON file; new, or written by an earlier call with the same arguments, except family, proof and
+            report.
         quick: whether to use few seeds and short horizons. Standings do not mix quick and full results.
         verify: whether to use the second set of seeds.
         unit: the privacy unit, "round" or "person". With "person", people come according to `v1.schedule`, and learners
@@ -61,15 +62,17 @@ def bench(
             then marked.
         family: family of the instances to play; None plays all.
         proof: link to a proof of the claim. If it is empty, the link of an earlier call is kept.
-        report: function that is called with one line for each instance.
+        report: function that is called with a line for each instance that this call plays, for each instance that does
+            not fit although others of its family do, and for each family with no instance that fits.
 
     Returns:
         The contents of the file.
 
     Raises:
-        ValueError: if the file has results of another learner, protocol or version; if `tuned` has epsilon or delta; if
-            no instance fits the learner; if `proof` is not a link; if the registry has another name for the learner
-            with the rewards of each instance.
+        ValueError: if the file is not JSON, or has results of another learner, protocol or version; if `name` or `unit`
+            is unknown; if `tuned` has epsilon or delta; if no instance fits the learner (the file is then removed); if
+            `proof` is not a link; if an earlier entry of the registry differs from this learner only in arguments that
+            the benchmark chooses, such as the kind of rewards.
     """
     for fixed in ("epsilon", "delta"):
         if fixed in tuned:
@@ -149,7 +152,7 @@ def _play(
     """Plays one instance at every epsilon; returns the metric of every seed and the claims.
 
     Raises:
-        ValueError: if the instance does not fit, if the learner may stop early, or if its claims are not comparable.
+        ValueError: if the instance does not fit, if the learner may stop early, or if `_check_claims` raises it.
     """
     made, contestant, (algorithm, own_values), values = _contestant(name, factory, arguments, instance, unit, quick)
     if not isinstance(made, Problem):  # a problem adds values to an estimator's claim, which is checked after the play
@@ -187,7 +190,10 @@ def _play(
 
 
 def _check_claims(name: str, rows: Sequence[Mapping[Any, Any]]) -> None:
-    """Raises ValueError for a DP claim weaker than its epsilon and delta, or for claims that one table cannot rank."""
+    """Raises ValueError if a claim at a finite epsilon is weaker than (epsilon, `v1.DELTA`)-DP, or claims differ.
+
+    Claims at finite epsilons must have the same kind, trust model and privacy unit, because one table ranks them.
+    """
     rows = [row for row in rows if math.isfinite(row["epsilon"])]
     for row in rows:
         epsilon, (claimed_epsilon, claimed_delta) = row["epsilon"], _epsilon_and_delta(row)
@@ -213,7 +219,7 @@ def _epsilon_and_delta(row: Mapping[Any, Any]) -> tuple[float, float]:
 def _contestant(
     name: str, factory: Any, arguments: Mapping[str, Any], instance: v1.Instance, unit: str, quick: bool
 ) -> tuple[Any, Any, tuple[Any, dict[str, Any]], dict[str, float]]:
-    """Checks that a contestant fits.
+    """Makes a contestant for an instance; raises ValueError if the contestant does not fit.
 
     Returns:
         The world or problem, the contestant for `compare`, the learner or estimator with the values that its arguments

@@ -15,7 +15,7 @@ from jaxdp.registry import ESTIMATORS, LEARNERS
 
 # Values of required arguments, as functions of the number of rounds used. They are the same for every learner.
 FIXED: Mapping[str, Callable[[int], int]] = {
-    "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of every number of arms
+    "explore_rounds": lambda horizon: 64 * max(1, horizon // 640),  # a multiple of the number of arms of every bandit
     "num_rounds": lambda horizon: horizon // 10,
     "num_switches": lambda horizon: 1,
 }
@@ -23,6 +23,8 @@ FIXED: Mapping[str, Callable[[int], int]] = {
 
 def resolve(name: str) -> tuple[Any, dict[str, Any]]:
     """Returns the factory of a learner or estimator, and the arguments that select its variant.
+
+    The arguments do not include the kind of rewards and the arguments in `FIXED`, which the benchmark chooses.
 
     Args:
         name: "module:attribute", with a module that may be in the current folder; or the name of a registered entry.
@@ -59,7 +61,8 @@ def earlier_entry(name: str) -> str:
 def code_hash(name: str) -> str:
     """Returns the first 16 hexadecimal digits of the SHA-256 of the program in the learner's source files.
 
-    These are the file that defines the learner's factory and, for "module:attribute", the file of the module.
+    The source files are the file that defines the learner's factory and, for "module:attribute", the file of the
+    module. The program is the code without comments and docstrings. The result is empty if there is no source file.
 
     Args:
         name: as for `resolve`.

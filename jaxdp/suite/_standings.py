@@ -28,11 +28,11 @@ FORMATS = ("markdown", "text", "latex", "csv")
 
 
 def read_results(folder: Path) -> dict[str, dict[str, Any]]:
-    """Returns all results in a folder, by the learner's name; " (tuned)" and " (person)" are added if they apply.
+    """Returns all results in a folder, keyed by the learner's name and, if they apply, " (tuned)" and " (person)".
 
     Raises:
         ValueError: if the folder has no results, or results of another suite, of several protocols, with several
-            numbers of seeds, or of one learner and unit in several files; if a file is damaged or incomplete.
+            numbers of seeds, or of one key in several files; if a file is damaged or incomplete.
     """
     records: dict[str, dict[str, Any]] = {}
     num_seeds = None
@@ -81,9 +81,10 @@ def _missing(record: Mapping[str, Any]) -> str:
 
 
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
-    """Formats all standings: no table mixes trust models, privacy units or kinds of claim.
+    """Formats all standings, in one of `FORMATS`.
 
-    In Markdown, which breaks wide tables, each instance has a table of its own. CSV has one table of all scores.
+    Except in CSV, no table mixes families, trust models, privacy units or kinds of claim. In Markdown, which breaks
+    wide tables, each instance has a table of its own. CSV has one table of all scores, with columns for these four.
     """
     if format == "csv":
         return _as_csv(records)
@@ -110,7 +111,7 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
 
 
 def _as_csv(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Formats all scores as one table in CSV, with a row for each learner, instance and epsilon."""
+    """Formats all scores as one table in CSV, with a row for each learner, played instance and epsilon."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     heads = ["family", "trust_model", "privacy_unit", "kind", "learner", "instance", "epsilon", "mean", "low", "high"]
@@ -127,9 +128,10 @@ def _as_csv(records: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
-    """Draws the mean log score of every learner that played all instances of its table.
+    """Draws the mean log score of every learner that played all instances of its table and has finite mean scores.
 
-    There is one panel for each table with several instances and such a learner.
+    There is one panel for each table with several instances and such a learner. Mean scores below `LEAST_SCORES` are
+    replaced by `LEAST_SCORES`.
 
     Raises:
         ValueError: if there is no such table.
@@ -262,7 +264,7 @@ def _display_name(name: str, records: Mapping[str, Mapping[str, Any]], group: Gr
 
 def _contents(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group) -> Contents:
     names = scores.learner.values.tolist()
-    # Learners with refuted claims are not marked, and take no mark from others.
+    # Learners with refuted claims are not marked, and do not affect the marks of other learners.
     ranked = [name for name in names if not _is_refuted(records[name], group[0])]
     marks = xr.zeros_like(scores.isel(seed=0, drop=True), dtype=bool)
     if ranked:
@@ -308,6 +310,9 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
     Args:
         scores: mean scores, (instance, epsilon); NaN for instances that were not played.
         least: lower limit; smaller scores are replaced by this number.
+
+    Returns:
+        A text for each epsilon; a dash if no instance was played.
     """
     texts = []
     for epsilon in scores.epsilon.values:

@@ -10,18 +10,19 @@ An instance is an ordinary world, or a problem of estimators, so `jaxdp.sweep` a
 >>> bool(result.values().mean() < 300 * 0.4)
 True
 
-Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds.
-So these answers are equal on every version of JAX, in both precisions and on every processor. `answers` computes an
-instance's first answers. `frozen.json` in this folder has the SHA-256 of these instances' first answers, the first
-answers of all other instances, and the regret of uniform play, which is the unit of scores. These numbers never change.
+Answers that are 0, 1 or one of a few levels come from comparing a random 32-bit word with committed integer thresholds
+or, in experts.seasons, from the results of games. So these answers are equal on every version of JAX, in both
+precisions and on every processor. `answers` computes an instance's first answers. `frozen.json` in this folder has the
+SHA-256 of these instances' first answers and thresholds, the first answers of all other instances, the delays, the
+reference abilities of rankings, and the unit of scores (`Instance.uniform`). These numbers never change.
 
 One instance in each of the families arms, duels and experts has late feedback, by `jaxdp.delayed`. The other families
-have no late feedback, because `delayed` rejects their learners: contextual learners read contexts, the actions of
-convex learners are points, and estimators get all labels at once.
+have no late feedback, because learners that play in a delayed world must have finitely many actions and no contexts,
+and estimators get all labels at once.
 
 Every world without contexts can also be played for claims about a person (`make_for`). Then `horizon` rounds have
 `horizon / 20` people with 20 visits each, by a fixed public schedule. A learner uses the first visit of each person.
-Arms then have other numbers, because many learners play arm 0 before their first release.
+The arms of bandits and duels then have other numbers, because many learners play arm 0 before their first release.
 """
 
 import functools
@@ -102,10 +103,12 @@ class Instance:
     def make_for(self, unit: str, quick: bool) -> Any:
         """Returns the world or problem for a privacy unit.
 
-        For a person, the world has the public `schedule`, and arm 0 is an arm in the middle of the instance's list.
+        For a person, the world has the public `schedule`. In bandits and duels, arm 0 is then an arm in the middle of
+        the instance's list.
 
         Raises:
-            ValueError: if the unit is a person, and the instance is a problem of estimators or has contexts.
+            ValueError: if the unit is unknown, or is a person and the instance is a problem of estimators or has
+                contexts.
         """
         made = self.make()
         if check_choice("unit", unit, UNITS) == "round":
@@ -142,9 +145,10 @@ def _arms(means: list[int], depths: tuple[int, ...] = (0,), starts: tuple[int, .
 
     Args:
         means: mean of each arm, in thousandths.
-        depths: for each stage, the number by which all means are lower.
+        depths: for each stage, the number by which all means are lower, in thousandths.
         starts: first round of each stage.
-        spread: half the distance between neighbouring thresholds of an arm with five levels; 0 for rewards of 0 or 1.
+        spread: half the distance between neighbouring thresholds of an arm with five levels, in thousandths; 0 for
+            rewards of 0 or 1.
     """
     levels = [3 * spread, spread, -spread, -3 * spread] if spread else [0]
     parts = [[[mean - depth + level for level in levels] for mean in means] for depth in depths]
@@ -336,12 +340,12 @@ def answers(instance: Instance, count: int = NUM_ANSWERS) -> np.ndarray:
 
     Args:
         instance: one of `INSTANCES`.
-        count: number of rounds; for a problem of estimators, the number of feature entries and of labels.
+        count: number of rounds; for a problem of estimators, the maximum number of feature entries, and of labels.
 
     Returns:
         [count, ...] answers: uint8 if all are 0 or 1, float32 for other levels, float64 for an instance that is not
-        exact. With contexts, a row has the round's contexts and then its answer. For a problem of estimators: features,
-        then labels, float64.
+        exact. With contexts, a row has the round's contexts and then its answer. For a problem of estimators: one
+        vector of features and then labels, float64.
     """
     made, key = instance.make(), jax.random.key(0)
     if isinstance(made, Problem):
