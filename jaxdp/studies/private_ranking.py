@@ -184,12 +184,12 @@ def private_ranking(
         comes first, else 0) and `agreement` (Kendall's tau with the non-private ranking), both (estimator, epsilon,
         seed); `certificate`, `steps` and `converged`. Coordinates include the radius and `noise` (epsilon), the noise
         of the central estimator that is shown. The first estimator is not private; it maximises the likelihood of all
-        comparisons, or of all preferences that ballots state. If a fit fails, ability, rank, survival and agreement are
-        NaN.
+        comparisons, or of all preferences that ballots state. If a private fit fails, its ability, rank, survival and
+        agreement are NaN.
 
     Raises:
         ValueError: if a value is out of range, no ballot prefers an item to another item, comparisons do not connect
-            all items, or the ballots' preferences would take more than 512 MiB.
+            all items, the ballots' preferences would take more than 512 MiB, or the non-private fit fails.
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
