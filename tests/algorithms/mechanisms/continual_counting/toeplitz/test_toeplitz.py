@@ -151,8 +151,8 @@ def test_variance_and_radius_have_the_noise_that_covers_rounding():
     counter = toeplitz_counter(horizon=2**30, num_buffers=2)
     params = counter.params(rho=1e-5)
     keys = jax.random.split(jax.random.key(5), (1000, 1))
-    found = jax.jit(jax.vmap(lambda keys: counter.prefixes(keys, params, jnp.zeros(1))))(keys)
-    variance, radius = counter.variance(params, 1), counter.radius(params, 1, 0.1)
+    found = np.asarray(jax.jit(jax.vmap(lambda keys: counter.prefixes(keys, params, jnp.zeros(1))))(keys))
+    variance, radius = counter.variance(params, 1), float(counter.radius(params, 1, 0.1))
     assert np.mean(found**2) == pytest.approx(variance, rel=5 * np.sqrt(2 / 1000))
     assert abs(np.mean(np.abs(found) > radius) - 0.1) < 5 * np.sqrt(0.09 / 1000)
     assert jax.jit(lambda: counter.variance(params, 1))() == variance  # while JAX traces
