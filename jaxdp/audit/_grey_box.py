@@ -54,7 +54,8 @@ def grey_box(
     * a declared sensitivity that is exceeded; a total privacy cost that exceeds the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (data that bypass the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
-    * a key that is used for two releases of a run, or is the same in every run; noise that is used twice in every run;
+    * a key that is used for two releases of a run, or is the same in every run; noise that is used twice in every run
+      (integer noise of a small scale only if it is not likely to be equal by chance);
     * noise that does not follow its recorded distribution (tested with 4096 keys); a release that is not the sum of its
       value and its noise.
 

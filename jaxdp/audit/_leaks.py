@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, UserData, feedback_of_action
+from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_rounds
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import play
 from jaxdp.audit.quick_programs import jit_quickly
-from jaxdp.audit.seen import must_add_stop
+from jaxdp.audit.seen import must_add_stop, visible_history
 from jaxdp.audit.units import map_units
+from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.core.made_by import shorten
 from jaxdp.simulation.run.values import parameters
@@ -20,7 +22,10 @@ from jaxdp.validation import check_count, check_key
 
 EPSILON = 1e-6
 TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}  # mu-GDP implies mu^2/2-zCDP
-RELATIVE = 1e-3  # relative change that the data of 1000 rounds may cause in noise of scale 1 / EPSILON
+# Noise of scale 1 / EPSILON may change by RELATIVE, and by PER_ROUND for each round: the data of n rounds change it by
+# more only if it is at most a tenth of its scale.
+RELATIVE, PER_ROUND = 1e-3, 10 * EPSILON
+MOST_ROUNDS = 50_000  # then half of a number may be data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,7 @@ def leaks(
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
     added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. Noise that is too
     small is found only if it is about 1000 / d times too small, where the exact values of the two runs differ by d
-    times the sensitivity. `grey_box` finds these mistakes.
+    times the sensitivity (above 100 rounds: 10^5 / (d * rounds) times). `grey_box` finds these mistakes.
 
     Args:
         key: a typed PRNG key.
@@ -77,9 +82,11 @@ def leaks(
         values: a grid point of the learner's params. The test replaces epsilon, mu, rho and delta. If values contain
             neither epsilon, mu nor rho, the test adds the first of these that params takes.
         users: users of two runs, with the same structure, shapes and dtypes; the more they differ, the more the test
-            can find. The test uses only those leaves of the second run that the claim's `sensitive_fields` name. Use at
-            most a few hundred rounds: sums of more data may show through correct noise, as a false "violated".
-        answer: (answers, history, action) -> feedback. Here the history is the whole past transcript.
+            can find. The test uses only those leaves of the second run that the claim's `sensitive_fields` name. At
+            most 50,000 rounds: sums of more data show through correct noise. Above 100 rounds, the relative difference
+            of two numbers that the test attributes to noise grows with the number of rounds, from 0.001; a hundred
+            rounds or fewer find most.
+        answer: (answers, history, action) -> feedback. The history is the part of the past that the claim shows.
         num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts only if it occurs with
             every key.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
@@ -92,8 +99,9 @@ def leaks(
         play and report may depend on the user's own data.
 
     Raises:
-        ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in structure, shapes or
-            dtypes, the learner lacks the path, or an entry of `sensitive_fields` is not a field of users' data.
+        ValueError: if key is not a single typed key, learner is not a `Learner`, or num_keys < 1; if the runs' users
+            differ in structure, shapes or dtypes, or have more than 50,000 rounds; if the learner lacks the path, or an
+            entry of `sensitive_fields` is not a field of users' data.
 
     Examples:
         >>> import jaxdp
@@ -103,8 +111,12 @@ def leaks(
         'consistent'
     """
     check_key(key)
+    check_made("learner", learner, Learner)
     check_count("num_keys", num_keys)
     check_alike("users", *users)
+    rounds = num_rounds(users[0])
+    if rounds > MOST_ROUNDS:
+        raise ValueError(f"users must have at most {MOST_ROUNDS} rounds: more data show through noise, got {rounds}")
     tiny = _tiny(learner, values)
     try:
         params, claim = learner.params(**tiny), learner.guarantee(**tiny)
@@ -121,14 +133,15 @@ def leaks(
 
     @jit_quickly
     def observe(key: jax.Array, users: UserData) -> Any:
-        transcript = play(learner, answer, key, params, users, path=path)
+        shown = partial(visible_history, claim, None)
+        transcript = play(learner, answer, key, params, users, path=path, shown=shown)
         return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _names_to_compare(claim, learner)}
 
     differences: dict[str, np.ndarray] = {}
     for run_key in jax.random.split(key, num_keys):
         same = (jax.random.clone(run_key), jax.random.clone(run_key))  # equal keys on purpose
         first, second = (_by_name(observe(k, run)) for k, run in zip(same, pair, strict=True))
-        for name, mask in _find_differences(first, second).items():
+        for name, mask in _find_differences(first, second, max(RELATIVE, PER_ROUND * rounds)).items():
             differences[name] = mask & differences.get(name, np.True_)
     return Leaks(
         found=tuple(
@@ -174,23 +187,29 @@ def _by_name(tree: Any) -> dict[str, np.ndarray]:
     return {"".join(str(part).strip("[]'") for part in where): np.asarray(leaf) for where, leaf in leaves}
 
 
-def _find_differences(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Returns, for each name, where the arrays of two runs differ."""
+def _find_differences(
+    first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray], relative: float = RELATIVE
+) -> dict[str, np.ndarray]:
+    """Returns, for each name, where the arrays of two runs differ by more than the relative difference."""
     differences = {}
     for name, left in first.items():
         total, rounding = f"{name.removesuffix('.excess')}.total", 0.0
         if name.endswith(".excess") and total in first:  # may differ by the rounding of `total`
             size = np.maximum(np.abs(first[total]), np.abs(second[total])).astype(np.float64)
             rounding = float(np.finfo(first[total].dtype).eps) * size
-        differences[name] = _differ(left, second[name], rounding)
+        smallest = 0.0
+        if not np.issubdtype(left.dtype, np.inexact):
+            # Plays and stopping times have no noise. Other integers may have noise, except small ones.
+            smallest = np.inf if name.startswith(("play", "length")) else 1 / RELATIVE
+        differences[name] = _differ(left, second[name], relative, rounding, smallest)
     return differences
 
 
-def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
-    # Integers have the tolerance of floats, because they may contain noise, too.
-    # A value that is NaN or infinite in only one run differs.
+def _differ(left: np.ndarray, right: np.ndarray, relative: float, rounding: Any, smallest: float) -> np.ndarray:
+    """Returns where numbers differ; a tolerance applies where they are finite and one is at least `smallest`."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
+    size = np.maximum(np.abs(left), np.abs(right))
     with np.errstate(invalid="ignore"):
-        near = np.abs(left - right) <= RELATIVE * np.maximum(np.abs(left), np.abs(right)) + rounding
+        near = (size >= smallest) & (np.abs(left - right) <= relative * size + rounding)
     return ~(same | (near & np.isfinite(left) & np.isfinite(right)))

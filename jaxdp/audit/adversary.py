@@ -30,10 +30,10 @@ class UserData(NamedTuple):
 class History(NamedTuple):
     """The past transcript, to which an adversary may react.
 
-    Values that the claim hides from the adversary are zeros, or None for reports; only `leaks` hides nothing. A step is
-    a round, a block, or the rounds that the engine "counts" plays at once. Public states and reports are added after
-    the last round of a step. Plays are added after each round or, in problems with contexts, after the last round of a
-    step. Arrays are zero at index `round` and all later indices.
+    Values that the claim hides from the adversary are zeros, or None for reports. A step is a round, a block, or the
+    rounds that the engine "counts" plays at once. Public states and reports are added after the last round of a step.
+    Plays are added after each round or, in problems with contexts, after the last round of a step. Arrays are zero at
+    index `round` and all later indices.
 
     Attributes:
         round: [] integer, number of rounds played.

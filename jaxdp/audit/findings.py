@@ -13,8 +13,11 @@ from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative tolerance for sums in float32
-# Largest step of a noise's grid relative to the sensitivity, and largest relative error of the value and of the noise.
-GRID = 2.0**-10
+GRID = 2.0**-10  # largest step of a noise's grid relative to the sensitivity, and largest relative error of the noise
+STEP = (
+    2.0**-14
+)  # largest step of a noise's grid relative to the noise's scale, at epsilon <= 1; at least twice the true one
+ERROR = 1e-6  # probability of a false alarm for equal noise
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 
 
@@ -110,10 +113,13 @@ def wrong_use(release: Release) -> list[str]:
 def _is_sum(entry: tape.Entry) -> bool:
     """Returns whether the base's value and the scaled noise sum to the release, up to a mechanism's rounding."""
     value, noise, released = (exact(x)[0] for x in (entry.value, entry.noise, entry.released))
-    scaled = noise_scale(entry) * noise
+    dtype, scale = np.asarray(entry.released).dtype, noise_scale(entry)
+    rounding = float(np.finfo(dtype).eps) if np.issubdtype(dtype, np.inexact) else 0.0
+    sensitivity = 0.0 if entry.sensitivity is None else scalar(entry.sensitivity)
+    scaled = scale * noise
     with np.errstate(invalid="ignore"):
-        sensitivity = 0.0 if entry.sensitivity is None else scalar(entry.sensitivity)
-        sums, slack = value + scaled, GRID * (np.abs(value) + np.abs(scaled) + sensitivity)
+        sums = value + scaled
+        slack = rounding * (np.abs(value) + np.abs(scaled)) + GRID * (np.abs(scaled) + max(sensitivity, GRID * scale))
         return bool(((np.abs(released - sums) <= slack) | ~np.isfinite(sums)).all())
 
 
@@ -146,7 +152,10 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
 
 
 def find_reuse(runs: list[list[Release]]) -> list[str]:
-    """Returns faults for keys used twice in a run, keys equal in all runs, and noise used twice in all runs."""
+    """Returns faults for keys used twice in a run, keys equal in all runs, and noise used twice in all runs.
+
+    Draws that are equal in all runs are a fault only if this is too unlikely by chance.
+    """
     faults, uses = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
@@ -160,14 +169,45 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
     for round_and_site, data in uses[0][0].items():
         if len(uses) > 1 and all(keys.get(round_and_site) == data for keys, _, _ in uses[1:]):
             faults.append(f"{round_and_site[1]} has the same key in every run")
-    # Two floats of one run may be equal by chance, so equal noise is a fault only if it occurs in all runs. Keys are
-    # too long to be equal by chance, and may be reused in only some runs, such as the runs that drop an arm in a round.
+    # Keys are too long to be equal by chance, and may be reused in only some runs, such as the runs that drop an arm in
+    # a round.
     same_key = set.union(*(pairs for _, pairs, _ in uses))
     same_noise = set.intersection(*(pairs for _, _, pairs in uses)) if len(uses) > 1 else set()
+    if same_noise:
+        same_noise = _unlikely(runs, same_noise)
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
         sites = sorted({tuple(sorted((str(first[1]), str(second[1])))) for first, second in pairs})
         faults += [f"the same {what} twice: {first} and {second}" for first, second in sites]
     return faults
+
+
+def _unlikely(runs: list[list[Release]], pairs: set[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
+    """Returns the pairs of draws that are equal in all runs with a probability of at most ERROR / number of pairs."""
+    # If independent draws have the same distribution, a draw equals another with a value of probability <= p with a
+    # probability <= p.
+    chances, num_draws = {first: 1.0 for first, _ in pairs}, 0
+    for releases in runs:
+        draws = 0
+        for release in releases:
+            if release.entry.noise is None:
+                continue
+            for index, chance in enumerate(_chance(release.entry).tolist()):
+                draws += 1
+                site = release.round, release.site, index
+                if site in chances:
+                    chances[site] *= chance
+        num_draws = max(num_draws, draws)
+    return {pair for pair in pairs if chances[pair[0]] * num_draws**2 / 2 <= ERROR}
+
+
+def _chance(entry: tape.Entry) -> np.ndarray:
+    """Returns upper bounds on the probabilities of the base's draws, [entries]."""
+    epsilon = 1.0 if entry.epsilon is None else scalar(entry.epsilon)
+    if entry.distribution == "geometric":
+        step = epsilon / (1.0 if entry.sensitivity is None else scalar(entry.sensitivity))
+    else:
+        step = STEP * max(1.0, epsilon)
+    return np.tanh(step / 2) * np.exp(-np.abs(np.asarray(entry.noise)[0].ravel().astype(np.float64)))
 
 
 def _pairs(values: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:

@@ -9,6 +9,7 @@ from jaxdp.audit.adversary import UserData
 from jaxdp.audit.findings import SLACK
 from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.replay import Release
+from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner, Visit, Visits
 from jaxdp.validation import check_choice
 
@@ -53,16 +54,17 @@ def first_visits(visits: Visits, rounds: int) -> Visit:
 def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
     """Stacks the original users and copies of them to arrays [neighbours + 1, rounds, ...].
 
-    In each copy, one person has new answers in all rounds of that person.
+    In each copy, one person has new answers in all rounds of that person, in the leaves of the answers that the claim's
+    `sensitive_fields` name.
 
     Args:
-        base: the learner, and the source of its users.
+        base: the learner, its claim, and the source of its users.
         users: the original users, [rounds, ...].
         key: a typed PRNG key.
         replaced: [neighbours] integers, a round of each person to replace.
 
     Raises:
-        ValueError: if users react to the past.
+        ValueError: if users react to the past, or an entry of `sensitive_fields` is not a field of users' data.
     """
     if not draws_without_history(base):
         raise ValueError("draw_user must take only a key if visits are given, got a function that reads the history")
@@ -71,14 +73,13 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
     drawn_answers = jax.vmap(jax.vmap(lambda key: base.draw_user(key).answers))(keys)
     is_replaced = person[None] == person[replaced][:, None]
 
-    def stack(answers: jax.Array, drawn: jax.Array) -> jax.Array:
+    def replace(copies: jax.Array, drawn: jax.Array) -> jax.Array:
         mask = is_replaced.reshape(*is_replaced.shape, *[1] * (drawn.ndim - 2))
-        return jnp.concatenate([answers[None], jnp.where(mask, drawn, answers[None])])
+        return jnp.concatenate([copies[:1], jnp.where(mask, drawn, copies[1:])])
 
-    def repeat(table: jax.Array) -> jax.Array:
-        return jnp.broadcast_to(table, (len(replaced) + 1, *table.shape))
-
-    return UserData(jax.tree.map(stack, users.answers, drawn_answers), jax.tree.map(repeat, users.contexts))
+    copies = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(replaced) + 1, *x.shape)), users)
+    same_visits = jax.tree.map(lambda x: x[1:], copies.contexts)
+    return map_units(base.guarantee, replace, copies, UserData(drawn_answers, same_visits))
 
 
 def check_people(

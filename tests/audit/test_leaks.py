@@ -10,7 +10,7 @@ import pytest
 from jaxdp import registry
 from jaxdp.audit import UserData, full_information, leaks
 from jaxdp.audit._leaks import _find_differences
-from jaxdp.bandits import explore_then_commit
+from jaxdp.bandits import explore_then_commit, ucb_central
 from jaxdp.core import Guarantee
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian, laplace
@@ -55,6 +55,19 @@ def test_what_rounding_leaves_beside_a_noisy_total_may_differ_and_data_there_may
     }
     found = {name: bool(where.any()) for name, where in _find_differences(first, second).items()}
     assert found == {"sum.total": False, "sum.excess": differs, "other.excess": True}
+
+
+@pytest.mark.parametrize(("name", "values"), [("play", (1500, 1501)), ("length", (2000, 2001)), ("public", (3, 4))])
+def test_integers_without_noise_are_compared_exactly(name, values):
+    first, second = ({name: np.asarray([value])} for value in values)
+    assert _find_differences(first, second, relative=0.5)[name].all()
+    noisy = ({"public": np.asarray([value])} for value in (10**6, 10**6 + 1))
+    assert not _find_differences(*noisy)["public"].any()
+
+
+def test_sums_of_many_rounds_do_not_leak():
+    users = [UserData(np.full((2000, 2), answer, np.int32)) for answer in (0, 1)]
+    assert leaks(jax.random.key(0), ucb_central(num_arms=2), VALUES, tuple(users)).verdict == "consistent"
 
 
 @pytest.mark.optimised
@@ -126,6 +139,13 @@ def test_bad_arguments_of_leaks():
         leaks(jax.random.split(jax.random.key(0)), learner, VALUES, (users[0], users[0]))
     with pytest.raises(ValueError, match="num_keys must be an integer >= 1"):
         leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)
+    with pytest.raises(
+        ValueError, match=r"learner must be of type jaxdp\.Learner, got the function explore_then_commit"
+    ):
+        leaks(jax.random.key(0), explore_then_commit, VALUES, (users[0], users[0]))
+    many = bits(*[[0, 0]] * 50_001)
+    with pytest.raises(ValueError, match="users must have at most 50000 rounds: more data show through noise"):
+        leaks(jax.random.key(0), learner, VALUES, (many, many))
 
 
 # ---- undecidable cases -----------------------------------------------------------------------------------------------

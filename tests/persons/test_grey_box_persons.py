@@ -19,8 +19,10 @@ import jax.numpy as jnp
 import pytest
 
 from jaxdp import bandits, dueling, per_person
-from jaxdp.audit import UserData, feedback_of_pair, grey_box
-from jaxdp.core import Visits
+from jaxdp.audit import UserData, feedback_of_pair, full_information, grey_box
+from jaxdp.core import Guarantee, State, Visits
+from jaxdp.mechanisms import laplace
+from tests.audit import small_learners as small
 from tests.persons import two_arms
 from tests.persons.planted import counts_successes, keep_whole_budget, limit_visits, one_gaussian_release
 
@@ -150,6 +152,23 @@ def test_planted_versions_are_flagged(name):
 def test_a_cap_of_each_phase_is_right_where_there_is_one_phase():
     ended = lambda before, after: before.best_arm != after.best_arm  # noqa: E731
     assert audit(limit_visits(commit(), 1, people=2, ended=ended), FEW).verdict == "consistent"
+
+
+@pytest.mark.parametrize(("field", "verdict"), [("answers.secret", "consistent"), ("answers.open", "violated")])
+def test_only_sensitive_fields_of_a_person_are_replaced(field, verdict):
+    def claim(*, epsilon):
+        about = {"trust_model": "central", "privacy_unit": "one round", "argument": "for tests"}
+        return Guarantee.pure(epsilon, sensitive_fields=(field,), **about)
+
+    def update(key, params, state, report):
+        return State((), jnp.stack([laplace(key, report["secret"], params, l1_sensitivity=1.0), report["open"]]))
+
+    def draw_user(key):
+        return UserData(dict(zip(("secret", "open"), jax.random.uniform(key, 2), strict=True)))
+
+    learner = small.curator(update, lambda: State((), jnp.zeros(2)), claim)
+    options = {"rounds": 3, "visits": FEW, "answer": full_information, "num_bases": 2, "num_neighbours": 4}
+    assert grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, **options).verdict == verdict
 
 
 def test_an_audit_without_a_late_release_cannot_tell():
