@@ -89,8 +89,8 @@ def attack_runs(
 
     `run` plays the learner. `persons` [rounds] gives the person in each round; None means that each round has a new
     person. `observes` says whether the adversary sees numbers after each round. `trials` is the number of attacked runs
-    under each of the two inputs, the mean number for a claim on epsilon. In the joint model the actions of the changed
-    rounds are not seen.
+    under each of the two inputs, the mean number for a claim on epsilon. The actions that are seen are those of
+    `_sees_actions`.
     """
     start = time.perf_counter()
     key_pilot, key_attack = jax.random.split(key)
@@ -101,6 +101,7 @@ def attack_runs(
         setting,
         rounds=rounds,
         persons=persons,
+        changes_answers=claim.sensitive_fields is None or "answers" in claim.sensitive_fields,
         changes_contexts=claim.sensitive_fields is None or "contexts" in claim.sensitive_fields,
         changes_last=observes,
     )
@@ -116,8 +117,7 @@ def attack_runs(
         def run_seen(words: np.ndarray, users: UserData, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             bar.update()
             actions, observed = run(words, users)
-            seen = ~changed if claim.trust_model == "joint" else np.ones(rounds, bool)
-            return actions[seen], observed
+            return actions[_sees_actions(claim, changed)], observed
 
         words = generator.integers(2**32, size=4, dtype=np.uint32)
         pair = pairs[0]
@@ -146,6 +146,13 @@ def attack_runs(
     return PythonAuditResult(
         **shared, neighbours=(pair.first, pair.second), changed=pair.changed, repeatable=repeatable
     )
+
+
+def _sees_actions(claim: Guarantee, changed: np.ndarray) -> np.ndarray:
+    """Returns [rounds] bool, the rounds with an action that the adversary sees: as `visible_history` defines it."""
+    if claim.trust_model != "joint" and "action" in claim.adversary_view:
+        return np.ones_like(changed)
+    return ~changed if claim.trust_model in ("local", "joint") else np.zeros_like(changed)
 
 
 def _num_runs(num_pairs: int, pilots: tuple[tuple[int, int], ...]) -> int:

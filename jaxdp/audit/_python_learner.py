@@ -71,6 +71,7 @@ class PythonLearner:
                 attribute that the learner does not have, or that has no numbers; if `observe` returns NaN, no numbers,
                 or not equally many numbers in each round.
         """
+        users = UserData(*(None if part is None else np.asarray(part) for part in users))
         self.setting.check_users(users)
         with keep_global_generators():
             return self._run(np.random.SeedSequence(seed).generate_state(4), users)
@@ -166,7 +167,9 @@ class PythonLearner:
         Raises:
             RuntimeError: if the learner fails, as in `run`.
             ValueError: if an argument is out of range, `persons` does not have `rounds` entries, or `persons` are given
-                for a unit other than "person", or missing for the unit "person"; if `observe` is wrong, as in `run`.
+                for a unit other than "person", or missing for the unit "person"; if `observe` is wrong, as in `run`; if
+                the adversary sees neither actions nor numbers; or if the claim's `sensitive_fields` names something
+                other than answers and contexts.
         """
         check_key(key)
         check_count("rounds", rounds, 2)
@@ -181,6 +184,7 @@ class PythonLearner:
                 "persons must be None for a claim about one round: for a person with k rounds attack "
                 f'guarantee.at_user_level(k, privacy_unit="one person"), got {self.guarantee}'
             )
+        self._check_view()
         with keep_global_generators():
             return attack_runs(
                 key,
@@ -194,6 +198,21 @@ class PythonLearner:
                 confidence=confidence,
                 progress=progress,
             )
+
+    def _check_view(self) -> None:
+        """Raises ValueError if the claim shows neither actions nor numbers, or names unknown fields as sensitive."""
+        claim = self.guarantee
+        if (
+            self.observe is None
+            and claim.trust_model in ("central", "shuffle")
+            and "action" not in claim.adversary_view
+        ):
+            raise ValueError(
+                f"observe must name the numbers that are seen if the claim publishes no actions, got none for {claim}"
+            )
+        known = ("answers", "contexts") if self.setting.context_shape else ("answers",)
+        for name in claim.sensitive_fields or ():
+            check_choice("sensitive_fields", name, known)
 
     def regret(
         self,
@@ -267,15 +286,16 @@ def python_learner(
         num_actions: number of arms, of items in a duel, or of experts; >= 2.
         guarantee: the claim, or the epsilon of a pure claim in the central model about one round's feedback; contexts
             are then public. If contexts are private, a user's action may reveal the user's context. The claim must then
-            be in the joint model, in which the adversary does not see the action of that user. An audit ignores the
-            claim's `adversary_view`: in all other models the adversary sees every action.
+            be in the joint model, in which the adversary does not see the action of that user. In other models the
+            adversary sees every action if the claim's `adversary_view` names actions, else none (in the local model:
+            all except the actions of the user who differs). An audit ignores the rest of `adversary_view`.
         problem: "bandit" (feedback is the reward of the arm), "contextual" (a bandit with a context in each round),
             "duel" (an action is a pair of items; feedback is `ends[1]` if the first one won, else `ends[0]`) or
             "experts" (feedback is the loss of every expert).
         act: a method's name, or a function (learner, *context) -> action.
         update: a method's name, or a function (learner, *context, action, feedback). Only "contextual" has a context.
         observe: the numbers that the adversary sees after each round, in addition to actions: names of attributes (such
-            as released bounds), or a function learner -> numbers. If empty, the adversary sees only actions.
+            as released bounds), or a function learner -> numbers. If empty, the adversary sees at most actions.
         context_shape: shape of a context; only for "contextual". An audit draws contexts of Euclidean norm 1 along
             the last axis.
         ends: smallest and largest reward or loss, increasing and finite. The users of an audit give only these two.

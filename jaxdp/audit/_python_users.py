@@ -38,8 +38,10 @@ class Setting(NamedTuple):
         return tuple(numbers) if size == 2 else numbers[0]
 
     def check_users(self, users: UserData) -> None:
-        """Raises ValueError unless answers and contexts have the shapes of this problem."""
-        rounds = len(users.answers)
+        """Raises ValueError unless answers and contexts have the shapes of this problem, and at least one round."""
+        rounds = len(np.atleast_1d(users.answers))
+        if rounds == 0:
+            raise ValueError("users must have at least one round, got none")
         answers = (rounds, *[self.num_actions] * (2 if self.problem == "duel" else 1))
         contexts = (rounds, *self.context_shape) if self.context_shape else None
         got = np.shape(users.answers), None if users.contexts is None else np.shape(users.contexts)
@@ -75,6 +77,7 @@ def user_pairs(
     *,
     rounds: int,
     persons: np.ndarray | None,
+    changes_answers: bool,
     changes_contexts: bool,
     changes_last: bool,
 ) -> list[Pair]:
@@ -84,7 +87,7 @@ def user_pairs(
     person of each round; None if each round has a new person. Without persons, the users of a pair differ in one early,
     middle or late round. The last round is a late round only if `changes_last`, but may be an early one if there are
     few rounds. With persons, the users differ in all rounds of one of the `MOST_PERSONS` persons with the most rounds.
-    If `changes_contexts`, the context of a changed user changes, too.
+    `changes_answers` and `changes_contexts` say whether a changed user has other answers, and another context.
     """
     if persons is None:
         late = (rounds - 2, rounds - 1) if changes_last else (rounds - 2,)
@@ -105,7 +108,8 @@ def user_pairs(
                 is_constant = changed & (np.ptp(answers, axis=1) == 0)
                 answers[is_constant] = np.where(np.arange(setting.num_actions) == 0, *setting.ends)
             other_answers, other_contexts = answers.copy(), contexts
-            other_answers[changed] = np.where(answers[changed] == setting.ends[0], *setting.ends[::-1])
+            if changes_answers:
+                other_answers[changed] = np.where(answers[changed] == setting.ends[0], *setting.ends[::-1])
             if changes_contexts and contexts is not None:
                 other_contexts = np.where(changed.reshape(-1, *[1] * len(setting.context_shape)), -contexts, contexts)
             pairs.append(Pair(UserData(answers, contexts), UserData(other_answers, other_contexts), changed))

@@ -69,7 +69,8 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
             users = jax.tree.map(lambda x: jnp.zeros((base.rounds, *x.shape), x.dtype), example)
         if base.visits is not None:
             users = users._replace(contexts=base.visits)
-        scene = Scene(base.learner, base.answer, base.params, base.guarantee, base.path, run(key, users))
+        transcript, has_contexts = run(key, users), users.contexts is not None
+        scene = Scene(base.learner, base.answer, base.params, base.guarantee, base.path, transcript, has_contexts)
         if not needs_no_history:
             rounds = jnp.arange(base.rounds)
             users = _draw_reacting(base, scene, jax.vmap(lambda round_: draw_key(key, round_))(rounds), rounds)
@@ -95,8 +96,8 @@ def _draw_users(draw_user: Callable[..., UserData]) -> Callable[[jax.Array], Use
 def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:
     """Draws users [n, ...] for these rounds [n]; the users react to the part of the past that the claim shows.
 
-    The past contains the actions before the user's round, and the public states and reports before the step of this
-    round.
+    The past contains the actions before the user's round (with contexts, before the step of this round), and the public
+    states and reports before the step of this round.
     """
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])

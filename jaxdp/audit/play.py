@@ -23,8 +23,10 @@ from jaxdp.core import Environment, Learner, State
 from jaxdp.simulation.run.blocks import BlockEvents, play_block
 from jaxdp.simulation.run.engines import CountEvents, choose_engine, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
+from jaxdp.validation import check_choice
 
 DrawUser = Callable[[jax.Array, History], UserData]
+PATHS = ("rounds", "blocks", "counts")
 
 
 class Transcript(NamedTuple):
@@ -91,10 +93,11 @@ def play(
         The transcript, up to the round in which the learner stops.
 
     Raises:
-        ValueError: if `users` have no round, or leading axes that differ; if the learner lacks the path, or lacks the
-            interface that counts and visible reports need; or if `draw_user` draws users with other shapes or dtypes
-            than `users`.
+        ValueError: if `path` is unknown; if `users` have no round, or leading axes that differ; if the learner lacks
+            the path, or lacks the interface that counts and visible reports need; or if `draw_user` draws users with
+            other shapes or dtypes than `users`.
     """
+    check_choice("path", path, PATHS)
     rounds = num_rounds(users)
     learner = with_short_blocks(learner, rounds)
     key_init, roots = _roots(key)

@@ -20,7 +20,7 @@ from jaxdp.audit.checks import differ
 from jaxdp.audit.decided import MOST_DECISIONS, Decisions, Undecided, with_decisions
 from jaxdp.audit.quick_programs import quick_options
 from jaxdp.audit.seen import is_seen, must_add_stop
-from jaxdp.audit.steps import Scene, Step, at, choose, is_known, no_tape, react, slots_of, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, differing_plays, is_known, no_tape, react, slots_of, step_keys
 from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
 
@@ -168,14 +168,13 @@ def replay(
         for stage, round_, entry in entries:
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
             run.releases.append(Release(round_, Site(stage, entry.name, count), entry, change(entry)))
-        is_replaced = (where >= step.start) & (where < step.start + step.length)
         run.views.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
-            # In the joint model the play of the replaced user may differ. So neighbours that replace a user of this
-            # step are left out (in a block, the plays of its other users are then not compared, either).
-            others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
-            masks = [np.asarray(differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
+            if scene.guarantee.trust_model == "joint" and what == "the play":  # of a replaced user it may differ
+                masks = differing_plays(scene, step, where, leaves)
+            else:
+                masks = [np.asarray(differ(leaf, leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 changes.append(Changed(number, what, masks, run.views[-1][what]))
         run.changed.extend(changes)

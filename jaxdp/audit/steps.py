@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxdp.audit.adversary import Answer, History, UserData, users_environment, zero_other_rows
+from jaxdp.audit.checks import differ
 from jaxdp.audit.play import Transcript, keys_of
 from jaxdp.audit.seen import visible_history
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
@@ -36,6 +37,7 @@ class Scene(NamedTuple):
         path: "rounds", "blocks" or "counts".
         transcript: the original run. The replay takes public states and the plays of single rounds from it if the
             adversary sees all of them.
+        with_contexts: whether users have contexts.
     """
 
     learner: Learner
@@ -44,6 +46,7 @@ class Scene(NamedTuple):
     guarantee: Guarantee
     path: str
     transcript: Transcript
+    with_contexts: bool
 
     @property
     def rounds(self) -> int:
@@ -227,6 +230,29 @@ def _contexts(users: UserData, rounds: Any) -> Any:
     return jax.tree.map(lambda x: x[jnp.minimum(rounds, len(x) - 1)], users.contexts)
 
 
+def differing_plays(scene: Scene, step: Step, where: np.ndarray, leaves: list[np.ndarray]) -> list[np.ndarray]:
+    """Returns, for each leaf of a step's play, which entries differ for some neighbour, except their users' own plays.
+
+    Args:
+        scene: the learner and the transcript.
+        step: the step.
+        where: [neighbours + 1] integers, a round in which a neighbour has another user; -1 for the base.
+        leaves: [neighbours + 1, ...] arrays, the leaves of the plays; the base is first.
+    """
+    others = (where < step.start) | (where >= step.start + step.length)
+    if scene.path != "blocks":
+        return [np.asarray(differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
+    *actions, length = leaves  # of a `BlockPlan`
+    order = np.asarray(_order(scene.learner.blocks[step.block], scene.params, at(scene.transcript.before, step.start)))
+    # an adversary does not see plays that were planned and not played
+    is_compared = (where[:, None] != step.start + order) & (order < step.length)
+    masks = []
+    for leaf in actions:
+        mask = is_compared.reshape(*is_compared.shape, *[1] * (leaf.ndim - 2))
+        masks.append((np.asarray(differ(leaf, leaf[:1])) & mask).any(axis=0))
+    return [*masks, np.asarray(differ(length[others], length[:1]).any(axis=0))]
+
+
 def history_of(scene: Scene, start: Any, round_: Any) -> History:
     """Returns the past that the user of a round may react to, in the step that started at `start`.
 
@@ -244,7 +270,8 @@ def _seen_history(scene: Scene, start: Any, round_: Any, actions: Any) -> Histor
         return jax.tree.map(lambda x: zero_other_rows(every < end, x), tree)
 
     reports = None if scene.path == "counts" else until(start, log.reports)
-    history = History(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
+    known = start if scene.with_contexts else round_  # the contexts of a block are shown before its first play
+    history = History(jnp.asarray(round_), until(known, actions), until(start, log.after), reports)
     return visible_history(scene.guarantee, None, history)
 
 
@@ -257,7 +284,7 @@ def _world(scene: Scene, users: UserData, start: Any) -> Environment:
         lambda round_, actions: _seen_history(scene, start, round_, actions),
         scene.transcript.actions,
         rounds=scene.rounds,
-        with_contexts=users.contexts is not None,
+        with_contexts=scene.with_contexts,
     )
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import grey_box, grey_box_of_paths
+from jaxdp.audit import UserData, full_information, grey_box, grey_box_of_paths
 from jaxdp.audit.forced import Base, run_starter
 from jaxdp.audit.play import with_short_blocks
 from jaxdp.audit.replay import Programs, replay
 from jaxdp.audit.steps import steps_of
-from jaxdp.core import State
+from jaxdp.core import BlockPlan, Blocks, Interface, Space, State, arms
 from tests.audit import small_learners as small
 from tests.contract.local_commit import local_commit
 
@@ -188,3 +188,40 @@ def test_paths_that_a_learner_lacks():
         )
     with pytest.raises(ValueError, match="path must be one of"):
         found(COMMIT.make(), "block")
+
+
+def shows_contexts_in_blocks(plan_contexts):
+    """Plays the contexts as plan_contexts(contexts), in blocks of two rounds."""
+
+    def plan(keys, params, public, contexts, limit):
+        return BlockPlan(plan_contexts(contexts), limit)
+
+    def update_block(keys, params, state, plan, report):
+        return state, plan.length
+
+    learner = small.shows_its_context("joint")
+    spaces = Interface(arms(2), Space("numbers", ()), context=Space("integers", (), 0, 1))
+    return learner._replace(blocks=(Blocks(2, plan, update_block),), interface=spaces)
+
+
+@pytest.mark.parametrize(("plan_contexts", "is_fault"), [(lambda x: x, False), (lambda x: jnp.roll(x, 1), True)])
+def test_the_play_of_another_user_of_a_block(plan_contexts, is_fault):
+    def draw_user(key):
+        return UserData(jnp.zeros(()), jax.random.bernoulli(key).astype(jnp.int32))
+
+    learner = shows_contexts_in_blocks(plan_contexts)
+    options = {"rounds": 4, "answer": full_information, "num_bases": 2, "num_neighbours": 8, "path": "blocks"}
+    audited = grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, **options)
+    assert any(fault.startswith("the play changes") for fault in audited.faults) == is_fault
+    assert (audited.verdict == "consistent") != is_fault
+
+
+def test_users_of_a_block_with_contexts_know_the_plays_before_the_block():
+    def draw_user(key, history):
+        return UserData(history.actions.sum().astype(float), jnp.int32(1))
+
+    learner = shows_contexts_in_blocks(lambda contexts: contexts)
+    claim = small.guarantee()(epsilon=1.0)
+    base = Base(learner, full_information, 1.0, claim, "blocks", draw_user, 4)
+    scene, users = run_starter(base)(*jax.random.split(jax.random.key(0)))
+    assert users.answers.tolist() == scene.transcript.reports.tolist() == [0, 0, 2, 2]

@@ -97,6 +97,8 @@ def test_a_learner_that_has_stopped_releases_nothing():
 
 def test_a_path_that_the_learner_lacks():
     learner = small.releases_of(lambda key, params, report: report[0])
+    with pytest.raises(ValueError, match="path must be"):
+        play(learner, feedback_of_action, jax.random.key(0), 1.0, UserData(np.zeros((2, 1))), path="auto")
     for path in ("blocks", "counts"):
         with pytest.raises(ValueError, match=f"got '{path}' without the learner's {path}"):
             play(

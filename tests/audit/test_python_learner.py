@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import jaxdp
 from jaxdp.audit import Attack, UserData, audit, python_learner
 from jaxdp.audit._python_learner import read_python_learner
+from jaxdp.audit._python_attack import _sees_actions
 from jaxdp.audit._python_users import Setting, user_pairs
 from jaxdp.core import Guarantee
 from tests.audit.python_classes import CLASSES, ZEROS, Constant, Cycling, NoisyLeader, TreeCounter
@@ -46,7 +47,7 @@ def test_an_error_of_their_code_names_the_round(make, message):
 @pytest.mark.parametrize("problem", ["bandit", "contextual", "duel", "experts"])
 def test_neighbours_differ_where_they_say(problem):
     setting = Setting(problem, 3, (2,) if problem == "contextual" else (), (0.0, 1.0))
-    options = {"rounds": 8, "changes_contexts": True, "changes_last": True}
+    options = {"rounds": 8, "changes_answers": True, "changes_contexts": True, "changes_last": True}
     for persons in (None, np.asarray([0, 1, 0, 2, 0, 1, 3, 3])):
         pairs = user_pairs(np.random.default_rng(0), setting, persons=persons, **options)
         for first, second, changed in pairs:
@@ -63,7 +64,7 @@ def test_neighbours_differ_where_they_say(problem):
 def test_changed_losses_of_experts_are_not_shifted_by_a_constant():
     """Checks that every pair changes the differences of losses, which are all that most learners use."""
     setting = Setting("experts", 3, (), (-1.0, 2.0))
-    options = {"rounds": 8, "persons": None, "changes_contexts": False, "changes_last": True}
+    options = {"rounds": 8, "persons": None, "changes_answers": True, "changes_contexts": False, "changes_last": True}
     for pair in user_pairs(np.random.default_rng(0), setting, **options):
         first, second = (users.answers[pair.changed] for users in pair[:2])
         assert (np.ptp(second - first, axis=1) > 0).all()
@@ -112,6 +113,39 @@ def test_users_of_another_problem_are_refused():
     learner = python_learner(Constant, num_actions=2, guarantee=1.0)
     with pytest.raises(ValueError, match="users must have answers and contexts of shapes"):
         learner.run(0, UserData(np.zeros((6, 3))))
+    with pytest.raises(ValueError, match="users must have at least one round, got none"):
+        learner.run(0, UserData(np.zeros((0, 2))))
+    assert learner.run(0, UserData([[0.0, 1.0], [1.0, 0.0]]))[0].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("trust_model", "view", "seen"),
+    [
+        ("central", ("public",), [False, False]),
+        ("central", ("action", "public"), [True, True]),
+        ("local", ("report",), [True, False]),
+        ("joint", ("public",), [True, False]),
+    ],
+)
+def test_actions_are_attacked_only_if_the_adversary_sees_them(trust_model, view, seen):
+    about = {"trust_model": trust_model, "privacy_unit": "one reward", "argument": "theirs"}
+    claim = Guarantee.pure(1.0, adversary_view=view, **about)
+    assert _sees_actions(claim, np.asarray([False, True])).tolist() == seen
+    if not any(seen):
+        with pytest.raises(ValueError, match="observe must name the numbers that are seen if the claim publishes no"):
+            python_learner(Constant, num_actions=2, guarantee=claim).audit(jax.random.key(0))
+
+
+def test_only_the_sensitive_fields_of_a_claim_change():
+    setting = Setting("contextual", 2, (2,), (0, 1))
+    options = {"rounds": 4, "persons": None, "changes_contexts": True, "changes_last": True}
+    for pair in user_pairs(np.random.default_rng(0), setting, changes_answers=False, **options):
+        np.testing.assert_array_equal(pair.first.answers, pair.second.answers)
+    claim = Guarantee.pure(
+        1.0, trust_model="joint", privacy_unit="one", argument="theirs", sensitive_fields=("gender",)
+    )
+    with pytest.raises(ValueError, match="sensitive_fields must be one of answers, got 'gender'"):
+        python_learner(Constant, num_actions=2, guarantee=claim).audit(jax.random.key(0))
 
 
 def test_a_learner_may_write_into_its_contexts_and_losses():
@@ -312,6 +346,12 @@ def test_a_number_as_the_claim_protects_feedback_and_leaves_contexts_public():
     )
     assert learner.guarantee.sensitive_fields == ("answers",)
     pairs = user_pairs(
-        np.random.default_rng(0), learner.setting, rounds=4, persons=None, changes_contexts=False, changes_last=True
+        np.random.default_rng(0),
+        learner.setting,
+        rounds=4,
+        persons=None,
+        changes_answers=True,
+        changes_contexts=False,
+        changes_last=True,
     )
     assert all(np.array_equal(first.contexts, second.contexts) for first, second, _ in pairs)
