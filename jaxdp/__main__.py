@@ -133,7 +133,8 @@ def audit_claims(
         bool,
         typer.Option(
             "--thorough",
-            help="Attack every path (way to compute outputs) with long searches, at all registered values and sizes.",
+            help="Attack every path (way to compute outputs) with long searches, and the first path at all registered "
+            "values and sizes.",
         ),
     ] = False,
     search: Annotated[

@@ -230,7 +230,7 @@ class PythonLearner:
 
         Args:
             world: an environment with the actions, feedback and contexts of the learner's problem, without delays and
-                visits, with hindsight metrics that are scalars.
+                visits, with outcomes and hindsight metrics that are scalars.
             horizon: number of rounds.
             num_seeds: number of runs.
             key: a typed PRNG key; seed i meets the world of seed i of a sweep with this key.

@@ -40,8 +40,9 @@ def play_worlds(
     """
     _check_world(learner, world, horizon)
     recorded_rounds = resolve(checkpoints, horizon)
-    keys = lane_keys(check_key(key), num_seeds)
-    task = learner, world, world.params(**values), horizon, recorded_rounds, str(jax.random.key_impl(keys))
+    keys, params = lane_keys(check_key(key), num_seeds), world.params(**values)
+    _check_metrics(learner, world, params)
+    task = learner, world, params, horizon, recorded_rounds, str(jax.random.key_impl(keys))
     data = np.asarray(jax.random.key_data(keys))
     with make_bar(total=num_seeds, unit="seed", leave=False, disable=not (progress and is_seen())) as bar:
         runs = []
@@ -74,6 +75,19 @@ def _check_world(learner: Any, world: Environment, horizon: int) -> None:
             f"world must have the learner's actions ({action}) and feedback and contexts of shapes {shapes}, got "
             f"{world.interface.action} and {world_shapes}"
         )
+
+
+def _check_metrics(learner: Any, world: Environment, params: Any) -> None:
+    """Raises ValueError if an outcome or a hindsight metric of the world is not a scalar."""
+
+    def metrics(key: jax.Array) -> dict[str, jax.Array]:
+        action = jnp.zeros((2,) if learner.setting.problem == "duel" else (), jnp.int32)
+        state, _, outcomes = world.feedback(key, params, world.init(key, params), action)
+        return outcomes if world.hindsight is None else {**outcomes, **world.hindsight(params, state)}
+
+    for name, metric in jax.eval_shape(metrics, jax.random.key(0)).items():
+        if metric.shape:
+            raise ValueError(f"world must have outcomes and metrics that are scalars, got {name} of {metric.shape}")
 
 
 def _runs(task: tuple[Any, ...], data: np.ndarray, jobs: int) -> Iterator[dict[str, np.ndarray]]:

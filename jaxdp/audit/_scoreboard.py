@@ -160,7 +160,7 @@ def expected_minutes(targets: Mapping[str, Target]) -> float:
     for target in targets.values():
         is_learner = target.grey_box is not None
         attack, look = (30, 25) if is_learner else (4, 6)
-        searches = len(target.spaces) + sum(1 for _ in target.points if target.spaces)
+        searches = len(target.spaces) + (len(target.points) if target.spaces else 0)
         seconds += 0 if target.second is None else len(target.second.attacks) * attack + 15 * is_learner
         seconds += (len(target.attacks) + 1) * attack + searches * look + len(target.points) * attack / 3
         seconds += 15 * is_learner

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtri
 
+from jaxdp.audit.checks import differ
 from jaxdp.mechanisms import gaussian_epsilon, tape, zcdp_epsilon
 from jaxdp.numerics import fixed_point
 
@@ -54,7 +55,7 @@ def change(entry: tape.Entry) -> Change:
     """
     value = exact(entry.value)
     count = len(value)
-    same = _equals_base(value)
+    same = ~differ(value, value[:1])
     with np.errstate(invalid="ignore"):
         moved = np.where(same, 0.0, value - value[:1])
     moved = np.where(np.isnan(moved), np.inf, moved)
@@ -112,7 +113,7 @@ def loss(entry: tape.Entry) -> np.ndarray:
     """
     value = exact(entry.value)
     count = len(value)
-    same = _equals_base(value)
+    same = ~differ(value, value[:1])
     if entry.noise is None or (entry.distribution, entry.norm) not in SUMS:
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
     noise = np.asarray(entry.noise)[:1].astype(np.float64)
@@ -182,11 +183,6 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 def _mu(epsilon: np.ndarray) -> np.ndarray:
     """Returns the smallest mu for which pure epsilon-DP implies mu-Gaussian DP."""
     return -2 * ndtri(expit(-epsilon))
-
-
-def _equals_base(value: np.ndarray) -> np.ndarray:
-    """Returns where a value equals the base's (first) value; NaN equals NaN."""
-    return (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:

@@ -136,9 +136,9 @@ def boost_bins(first: np.ndarray, second: np.ndarray) -> Bins:
         used = np.argsort(-_differences(first, second), kind="stable")[:BOOSTED]
     edges, bins = np.full((size, COARSE), np.inf), np.zeros((len(pooled), len(used)), int)
     for index, column in enumerate(used):
-        column_edges = _edges(np.sort(pooled[:, column]), COARSE)[:COARSE]
+        column_edges = _edges(np.sort(pooled[:, column]), COARSE)
         edges[column, : len(column_edges)] = column_edges
-        bins[:, index] = np.searchsorted(column_edges, pooled[:, column])
+        bins[:, index] = _bins(pooled[:, column], column_edges)
     functions, logits = np.zeros((size, COARSE + 1)), np.zeros(len(pooled))
     cells = (bins + np.arange(len(used)) * (COARSE + 1)).ravel()
     for _ in range(BOOSTS):

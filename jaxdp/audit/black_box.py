@@ -384,8 +384,8 @@ def _between(above: np.ndarray, trials: int) -> np.ndarray:
 def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
     """Returns the exact outputs under both inputs, [m] floats each, in the order of an output's numbers."""
     first, second = (numbers_of(exact(x)) for x in inputs)
-    if len(first) != size:
-        raise ValueError(f"exact must return as many numbers as release, {size}, got {len(first)}")
+    if {len(first), len(second)} != {size}:
+        raise ValueError(f"exact must return as many numbers as release, {size}, got {len(first)} and {len(second)}")
     return first, second
 
 

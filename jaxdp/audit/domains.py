@@ -1,5 +1,6 @@
 """Defines domains of neighbouring inputs, in which audits search for revealing pairs."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -190,7 +191,7 @@ def perturb_entries(
         The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near these.
 
     Raises:
-        ValueError: if norm is unknown, or by is not > 0.
+        ValueError: if norm is unknown, by is not > 0, or no number of this dtype is in [low, high].
 
     Examples:
         >>> domain = perturb_entries((3,), norm="l1", by=1.0)
@@ -202,8 +203,13 @@ def perturb_entries(
     check_positive("by", by)
     kind = np.dtype(dtype)
     is_whole = np.issubdtype(kind, np.integer)
+    ends = f"low and high must be ends of a range with a number of dtype {kind}, got {low:g} and {high:g}"
+    if not low <= high:
+        raise ValueError(ends)
     if is_whole:
-        low, high = max(low, np.iinfo(kind).min), min(high, np.iinfo(kind).max)
+        low, high = math.ceil(max(low, np.iinfo(kind).min)), math.floor(min(high, np.iinfo(kind).max))
+        if low > high:
+            raise ValueError(ends)
     values = [x for x in (*ANYTHING, low, high, by, -by, by / 2, low + by, high - by) if low <= x <= high]
     values = np.unique(np.asarray([round(x) for x in values] if is_whole else values).astype(kind))
 
@@ -259,6 +265,8 @@ def perturb_entries(
         first, second = (np.asarray(x) for x in (first, second))
         if first.shape != shape or second.shape != shape:
             raise ValueError(f"neighbours must have the shape {shape}, got {first.shape} and {second.shape}")
+        if not all(((x >= low) & (x <= high)).all() for x in (first, second)):
+            raise ValueError(f"neighbours must be in [{low:g}, {high:g}], got {first} and {second}")
         moved = Moved(jnp.asarray(first, kind), jnp.asarray(second, kind) - jnp.asarray(first, kind))
         if np.array_equal(pair(moved)[1], first) and not np.array_equal(first, second):
             raise ValueError(f"neighbours must be at most {by:g} apart in the {norm} norm, got {first} and {second}")

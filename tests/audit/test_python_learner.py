@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import jaxdp
 from jaxdp.audit import Attack, UserData, audit, python_learner
-from jaxdp.audit._python_learner import read_python_learner
 from jaxdp.audit._python_attack import _sees_actions
+from jaxdp.audit._python_learner import read_python_learner
 from jaxdp.audit._python_users import Setting, user_pairs
 from jaxdp.core import Guarantee
 from tests.audit.python_classes import CLASSES, ZEROS, Constant, Cycling, NoisyLeader, TreeCounter
@@ -273,6 +273,10 @@ def test_regret_refuses_other_worlds_and_puts_global_generators_back():
         (jaxdp.experts.stochastic_losses([0.1, 0.2, 0.3]), r"shapes \(\(\), None\), .* and \(\(3,\), None\)"),
         (bandits.reward_sequence(np.zeros((5, 3))), "horizon must be <= the world's 5, got 9"),
         (jaxdp.delayed(bernoulli([0.3, 0.7, 0.5]), 2), "world must have no delays of feedback"),
+        (
+            bernoulli([0.3, 0.7, 0.5])._replace(hindsight=lambda params, state: {"vector": jnp.zeros(3)}),
+            r"world must have outcomes and metrics that are scalars, got vector of \(3,\)",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             learner.regret(world, horizon=9, num_seeds=1, key=key)

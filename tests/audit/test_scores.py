@@ -137,6 +137,8 @@ def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_
     assert found(release, inputs, trials=50_000).lower_bound < 1
     with pytest.raises(ValueError, match="exact must return as many numbers as release, 50, got 1"):
         found(release, inputs, trials=50_000, exact=lambda x: x[0])
+    with pytest.raises(ValueError, match="exact must return as many numbers as release, 50, got 50 and 1"):
+        found(release, inputs, trials=50_000, exact=lambda x: x if x[0] == 0 else x[0])
 
 
 def textbook(key, params, value):
@@ -222,6 +224,13 @@ def test_boosting_does_not_count_the_same_evidence_twice(size):
         scores = [binned_logit(bins, x) for x in fresh]
         errors.append(np.mean(np.square(np.concatenate(scores) - np.concatenate(exact))))
     assert errors[0] < 0.1 < errors[1], "the copies weigh too much in histograms"
+
+
+def test_boosting_counts_missing_numbers_as_the_lowest():
+    first, second = np.linspace(0, 1, 400)[:, None], np.linspace(0, 1, 400)[:, None]
+    first[:100] = np.nan
+    bins = boost_bins(first, second)
+    assert binned_logit(bins, np.asarray([[np.nan]])) > binned_logit(bins, np.asarray([[0.9]]))
 
 
 def test_first_coordinates_of_many_are_scores_if_asked():

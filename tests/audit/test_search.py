@@ -76,6 +76,19 @@ def test_a_domain_of_arrays_refuses_inputs_that_are_no_neighbours():
     moved = perturb_entries((2,), norm="l1", by=1.0)
     with pytest.raises(ValueError, match=r"must be at most 1 apart in the l1 norm, got \[0\. 0\.\] and \[1\. 1\.\]"):
         moved.genome(np.zeros(2, np.float32), np.ones(2, np.float32))
+    unit = perturb_entries((2,), norm="max", by=1.0, low=0.0, high=1.0)
+    inside, beyond = np.full(2, 0.5, np.float32), np.asarray([1.5, 0.5], np.float32)
+    for neighbours in ((inside, beyond), (beyond, inside)):
+        with pytest.raises(ValueError, match=r"neighbours must be in \[0, 1\], got"):
+            unit.genome(*neighbours)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind"), [(2, 1, float), (np.nan, 1, float), (0.2, 0.8, int), (300, 400, np.int8)]
+)
+def test_a_domain_without_numbers_is_refused(low, high, kind):
+    with pytest.raises(ValueError, match="low and high must be ends of a range with a number of dtype"):
+        perturb_entries((2,), norm="l1", by=1.0, low=low, high=high, dtype=kind)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32])
