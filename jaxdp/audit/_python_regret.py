@@ -83,7 +83,7 @@ def _check_metrics(learner: Any, world: Environment, params: Any) -> None:
     def metrics(key: jax.Array) -> dict[str, jax.Array]:
         action = jnp.zeros((2,) if learner.setting.problem == "duel" else (), jnp.int32)
         state, _, outcomes = world.feedback(key, params, world.init(key, params), action)
-        return outcomes if world.hindsight is None else {**outcomes, **world.hindsight(params, state)}
+        return {**outcomes, **({} if world.hindsight is None else world.hindsight(params, state))}
 
     for name, metric in jax.eval_shape(metrics, jax.random.key(0)).items():
         if metric.shape:

@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
+from jaxdp.audit.accounting import Change
 from jaxdp.audit.findings import find_reuse, wrong_use
 from jaxdp.audit.replay import Release, Site
 from jaxdp.mechanisms import tape
 
+UNCHANGED = Change(*[np.zeros(1)] * 4)
+
 
 def release_of(number, distribution, noise, **numbers):
     entry = tape.Entry("noisy", np.zeros((1, *np.shape(noise))), "l1", noise=np.asarray(noise)[None], **numbers)
-    return Release(0, Site("update", "noisy", number), entry._replace(distribution=distribution), None)
+    return Release(0, Site("update", "noisy", number), entry._replace(distribution=distribution), UNCHANGED)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,6 @@ def test_noise_that_may_be_equal_by_chance(epsilon, distribution, noise, faults)
 def test_a_large_value_without_its_noise(released, faults):
     entry = tape.Entry("laplace", np.asarray([5000.0]), "l1", noise=np.asarray([1.7]), distribution="laplace")
     entry = entry._replace(sensitivity=np.ones(1), epsilon=np.ones(1), released=np.asarray([released], np.float32))
-    found = wrong_use(Release(0, Site("update", "laplace", 0), entry, None))
+    found = wrong_use(Release(0, Site("update", "laplace", 0), entry, UNCHANGED))
     assert len(found) == faults
     assert all("not the sum of its value and its recorded noise" in fault for fault in found)

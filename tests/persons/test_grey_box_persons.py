@@ -164,7 +164,7 @@ def test_only_sensitive_fields_of_a_person_are_replaced(field, verdict):
         return State((), jnp.stack([laplace(key, report["secret"], params, l1_sensitivity=1.0), report["open"]]))
 
     def draw_user(key):
-        return UserData(dict(zip(("secret", "open"), jax.random.uniform(key, 2), strict=True)))
+        return UserData(dict(zip(("secret", "open"), jax.random.uniform(key, (2,)), strict=True)))
 
     learner = small.curator(update, lambda: State((), jnp.zeros(2)), claim)
     options = {"rounds": 3, "visits": FEW, "answer": full_information, "num_bases": 2, "num_neighbours": 4}
