@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from jaxdp.core.accounting import dp_event
@@ -55,8 +55,8 @@ class Guarantee:
             "action" if its action depends on a private context. In the joint model the view is "public" or empty,
             because a user's action may depend on the user's data without noise. All other users also see their own
             actions.
-        sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None if all may
-            differ.
+        sensitive_fields: names of the leaves of a user's data that may differ between neighbours, stored in
+            alphabetic order; None if all may differ.
         batch: in the shuffle model, the number of users whose reports are shuffled together, >= 1; None in other
             models.
         local_epsilon: in the shuffle model, the epsilon of one user's report before shuffling, > 0; None in other
@@ -134,7 +134,7 @@ class Guarantee:
         if self.sensitive_fields is not None:
             if isinstance(self.sensitive_fields, str):
                 raise ValueError(f"sensitive_fields must be a list of names, got {self.sensitive_fields!r}")
-            object.__setattr__(self, "sensitive_fields", tuple(self.sensitive_fields))
+            object.__setattr__(self, "sensitive_fields", tuple(sorted(set(self.sensitive_fields))))
         # Plain numbers, so that equal claims have equal texts for any type of their budget.
         for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon", "numerical_delta"):
             if (value := getattr(self, name)) is not None:
@@ -261,8 +261,8 @@ class Guarantee:
             nothing. Numerical deltas add up; the sum is None if one of them is None or if it reaches 1.
 
         Raises:
-            ValueError: if the two differ in trust model, unit, privacy unit, adjacency, sensitive fields (or their
-                order) or batch; if their views have no part in common (except in the joint model); or if delta is
+            ValueError: if the two differ in trust model, unit, privacy unit, adjacency, sensitive fields or
+                batch; if their views have no part in common (except in the joint model); or if delta is
                 needed, and is missing or outside (0, 1).
 
         Source:
@@ -352,8 +352,8 @@ class Guarantee:
         """
         values = {
             **dataclasses.asdict(self),
-            "adversary_view": _sort_names(self.adversary_view),
-            "sensitive_fields": _sort_names(self.sensitive_fields),
+            "adversary_view": sorted(self.adversary_view),
+            "sensitive_fields": None if self.sensitive_fields is None else list(self.sensitive_fields),
         }
         return {
             name: "inf" if isinstance(value, float) and math.isinf(value) else value
@@ -366,7 +366,3 @@ def claim_from_dict(values: Mapping[str, Any]) -> Guarantee:
     """Restores a claim from the result of `Guarantee.to_dict`."""
     fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in values.items()}
     return Guarantee(**fields)
-
-
-def _sort_names(names: Iterable[str] | None) -> list[str] | None:
-    return None if names is None else sorted(names)

@@ -87,7 +87,8 @@ class Ledger:
             raise ValueError(f"delta must be in [0, 1), got {delta}")
         if check_choice("accounting", accounting, ACCOUNTING) == "zcdp" and delta == 0:
             raise ValueError('delta must be > 0 for accounting="zcdp", got 0')
-        self.epsilon, self.delta, self.accounting, self.privacy_unit = epsilon, delta, accounting, privacy_unit
+        self.epsilon, self.delta = float(epsilon), float(delta)
+        self.accounting, self.privacy_unit = accounting, privacy_unit
         self._salt = secrets.token_hex(16)
         self._entries: list[dict[str, Any]] = []
         self._everyone = Spent()

@@ -78,6 +78,7 @@ class Visits:
             >>> Visits.random(people=3, each=2, seed=1).person.tolist()
             [2, 0, 1, 0, 2, 1]
         """
+        check_count("each", each)
         return cls.sessions(people=people, sessions=each, length=1, seed=seed)._record_maker(
             "random", people=people, each=each, seed=seed
         )
@@ -104,13 +105,11 @@ class Visits:
             >>> Visits.sessions(people=2, sessions=2, length=3).person.tolist()
             [1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]
         """
-        check_count("people", people)
-        check_count("sessions", sessions)
-        check_count("length", length)
-        check_count("seed", seed, 0)
+        people, sessions = check_count("people", people), check_count("sessions", sessions)
+        length, seed = check_count("length", length), check_count("seed", seed, 0)
         rounds = people * sessions * length
         if rounds > MOST_ROUNDS:
-            raise ValueError(f"people * visits must be < 2^31, got {rounds}")
+            raise ValueError(f"people must have fewer than 2^31 visits together, got {rounds}")
         order = np.random.default_rng(seed).permutation(np.repeat(np.arange(people, dtype=np.int32), sessions))
         return cls(np.repeat(order, length), "")._record_maker(
             "sessions", people=people, sessions=sessions, length=length, seed=seed

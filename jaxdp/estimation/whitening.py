@@ -3,6 +3,7 @@
 Proof and derivation: docs/proofs/whitened_noise.md.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -121,7 +122,7 @@ def predicted_margin_errors(
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1), for the Gaussian noise.
-        margin_stddev: B, a guess of the margins' standard deviation, > 0.
+        margin_stddev: B, a guess of the margins' standard deviation, finite and > 0.
         persons: [num_samples] public ids, for `privacy_unit="person"`; None means that the unit is one label.
 
     Returns:
@@ -130,7 +131,8 @@ def predicted_margin_errors(
         Gaussian noise, at its best ridge). They are first-order predictions for many samples, without weights.
 
     Raises:
-        ValueError: if features are not a finite table, persons are not one id per sample, or a value is out of range.
+        ValueError: if features are not a finite table with an entry other than 0, persons are not one id per sample, or
+            a value is out of range.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
@@ -140,8 +142,11 @@ def predicted_margin_errors(
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    check_above("margin_stddev", margin_stddev, 0.0)
+    if not math.isfinite(check_above("margin_stddev", margin_stddev, 0.0)):
+        raise ValueError(f"margin_stddev must be finite, got {margin_stddev}")
     rows = _table(features)
+    if not rows.any():
+        raise ValueError("features must not all be 0, got zeros only")
     if persons is not None and np.shape(persons) != rows.shape[:1]:
         raise ValueError(f"persons must have one id per sample, {len(rows)}, got shape {np.shape(persons)}")
     white = whiten_blocks(rows, Moments.of(rows))
@@ -192,7 +197,8 @@ def predicted_ridge(
     check_above("margin_stddev", margin_stddev, 0.0)
     rows = _table(features)
     longest = float(block_lengths(rows, None).max()) if sensitivity is None else sensitivity
-    check_above("sensitivity", longest, 0.0)
+    if not math.isfinite(check_above("sensitivity", longest, 0.0)):
+        raise ValueError(f"sensitivity must be finite, got {longest}")
     if np.isinf(margin_stddev):
         return 0.0
     spectrum, variance = np.linalg.eigvalsh(Moments.of(rows).second), (analytic_gaussian(epsilon, delta) * longest) ** 2

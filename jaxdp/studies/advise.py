@@ -144,8 +144,8 @@ def advise(
     Candidates use the constants of their proofs, and know the horizon. A candidate is simulated by counts if it
     supports counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by counts differ from the
     outcomes by blocks or rounds. If some candidates are too slow for the horizon, all candidates are compared at a
-    shorter horizon; unless `seconds` is given, the fast candidates are also compared at the full horizon. Results are
-    never extrapolated.
+    shorter horizon; unless `seconds` is given, the fast candidates, if there are any, are also compared at the full
+    horizon. Results are never extrapolated.
 
     The loss is the regret. For "best-arm" it is the number of rounds until a learner stops (all rounds for a run that
     is cut off), and for "labels" it is the l2 error of the estimate. The budgets are from a tenth to ten times
@@ -219,11 +219,9 @@ def advise(
     costs = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
     limit = SECONDS_OF_A_CANDIDATE if seconds is None else check_positive("seconds", seconds)
     common = rounds if setting.visits else affordable(list(costs.values()), rounds, lanes, limit)
-    horizons = [common] if common == rounds or seconds is not None else [common, rounds]
-    horizons_of = {
-        name: [n if n == common or affordable([cost], rounds, lanes, limit) == rounds else 0 for n in horizons]
-        for name, cost in costs.items()
-    }
+    fast = [name for name, cost in costs.items() if affordable([cost], rounds, lanes, limit) == rounds]
+    horizons = [common] if common == rounds or seconds is not None or not fast else [common, rounds]
+    horizons_of = {name: [n if n == common or name in fast else 0 for n in horizons] for name in costs}
     listening = contextlib.nullcontext()
     if scheduling.get("progress"):
         _print_time(setting, costs, horizons_of, lanes)
@@ -263,6 +261,8 @@ def advise(
     is_played = xr.DataArray([[n > 0 for n in horizons_of[name]] for name in algorithms], dims=("learner", "horizon"))
     results = results.assign({name: results[name].where(is_played) for name in ("loss", *setting.shares)})
     results.attrs["left_out"] = "; ".join(left_out)
+    if common < rounds:
+        results.attrs |= {"full_horizon": rounds, "too_slow": ", ".join(name for name in costs if name not in fast)}
     results.attrs["instances_text"] = setting.instances_text
     return results.transpose("learner", "instance", "epsilon", "horizon", "seed", ...)
 

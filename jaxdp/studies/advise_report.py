@@ -187,10 +187,10 @@ def report(results: xr.Dataset) -> str:
         )
     if len(units := dict.fromkeys(results.unit.values.tolist())) > 1:
         notes.append(f"Candidates protect different units ({'; '.join(units)}), and are ranked by loss alone.")
-    if len(horizons) > 1:
-        slow = results.learner.values[np.isnan(results.loss.isel(horizon=-1)).all(["instance", "epsilon", "seed"])]
+    if results.attrs.get("too_slow"):
         notes.append(
-            f"Too slow for {_horizon_text(results, horizons[-1])} here: {', '.join(slow)}. So all are compared at "
+            f"Too slow for {_horizon_text(results, results.attrs['full_horizon'])} here: "
+            f"{results.attrs['too_slow']}. So all are compared at "
             f"{_horizon_text(results, horizons[0])}, where they were measured; nothing is extrapolated."
         )
     if results.attrs.get("left_out"):

@@ -226,7 +226,7 @@ def dueling_ballots(
         ranked = private_ranking(
             ballots, epsilon=[answers * budget for budget in epsilon], num_seeds=num_seeds, key=key
         )
-    first = ranked["rank"].argmin("item").where(ranked["rank"].notnull().all("item"))
+    first = ranked["rank"].fillna(np.inf).argmin("item").where(ranked["rank"].notnull().all("item"))
     results["correct"] = (results.named == winner).astype(float).where(results.named.notnull())
     results["first"] = first.assign_coords(epsilon=results.epsilon.values).reset_coords(drop=True)
     return results.assign_coords(

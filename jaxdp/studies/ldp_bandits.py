@@ -158,16 +158,16 @@ def learning(results: xr.Dataset, name: str) -> xr.DataArray:
 def exponents(results: xr.Dataset) -> str:
     """Formats the fitted exponents of T and c at points where learners learn, and the exponents of bounds.
 
-    These are the exponent of T in Table 1, the exponent of c with tuned step sizes, and the exponent of 1/epsilon in
-    Table 1. The problem "multi_armed_stochastic" is not in Table 1; its exponent of T is from `theory.TUNED`.
+    The bounds are for tuned step sizes (`theory.TUNED`). The exponent of 1/epsilon is from Table 1, and a dash if
+    Table 1 lacks the problem.
     """
     at = shared.nearest_epsilon(results)
     shown_epsilons = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
     head = [
         *(f"T, {plotting.epsilon_label(value)}" for value in shown_epsilons),
-        "Table 1",
+        "bound",
         "c",
-        "as tuned",
+        "bound",
         "Table 1, 1/ε",
     ]
     rows = []

@@ -208,7 +208,7 @@ def exponents(results: xr.Dataset) -> str:
     rounds, budgets = results["round"].values, results.epsilon.values
     is_last_decade, is_fitted = rounds >= rounds.max() / 10, budgets <= LARGEST_FITTED
     shown_epsilons = [value for value in budgets if value <= LARGEST_FITTED or np.isinf(value)]
-    head, rows = [*(f"T, {plotting.epsilon_label(value)}" for value in shown_epsilons), "claimed", "1/ε", "claimed"], []
+    head, rows = [*(f"T, {plotting.epsilon_label(value)}" for value in shown_epsilons), "bound", "1/ε", "bound"], []
     for dim in results.dim.values:
         dim_regret, learns = results.pseudo_regret.sel(dim=dim), learning(results.sel(dim=dim))
         for name, label in labels_of(results).items():

@@ -3,6 +3,7 @@
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
         else:
             with loaded as file:
                 names, arrays = file.files, {key: file[key] for key in Data._fields if key in file.files}
-    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise file_error(
             name, "data", f"not a readable npz or npy file of numbers ({short_repr(str(error))})"
         ) from error

@@ -254,6 +254,14 @@ def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     assert figure(results).axes
 
 
+def test_candidates_that_are_all_too_slow_are_compared_at_fewer_rounds(monkeypatch):
+    monkeypatch.setattr("jaxdp.studies.advise.SECONDS_OF_A_CANDIDATE", 1e-9)
+    monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
+    results = advise(key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson"])
+    assert results.horizon.values.tolist() == [200]
+    assert "Too slow for 900 rounds here: thompson. So all are compared at 200 rounds" in report(results)
+
+
 def test_rounds_that_can_be_afforded():
     assert affordable([0.0], 10**12, 100, 10) == 10**12
     assert affordable([500e-9, 0.0], 10**6, 100, 10) == 200_000

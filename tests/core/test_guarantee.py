@@ -12,6 +12,7 @@ from scipy.stats import norm
 from jaxdp import Guarantee
 from jaxdp.audit import Attack, audit
 from jaxdp.core import guarantee_for
+from jaxdp.core.guarantee import claim_from_dict
 from jaxdp.mechanisms import gaussian, gaussian_delta, zcdp_epsilon
 from jaxdp.registry import ESTIMATORS, LEARNERS
 
@@ -181,6 +182,12 @@ def test_what_may_be_logged():
             Guarantee.pure(0.5, **joint, adversary_view=("public", adversary_view))
     with pytest.raises(ValueError, match="sensitive_fields must be a list of names, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, sensitive_fields="context")
+
+
+def test_the_order_of_sensitive_fields_does_not_matter():
+    first, second = (Guarantee.pure(0.5, **ABOUT, sensitive_fields=names) for names in (["b", "a"], ["a", "b", "a"]))
+    assert first == second == claim_from_dict(first.to_dict())
+    assert first.compose(second).sensitive_fields == ("a", "b")
 
 
 def test_a_pair_may_be_logged_where_both_may():

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from jaxdp import Guarantee, Ledger
@@ -172,3 +173,8 @@ def test_the_tight_total_is_that_of_dp_accounting():
     gaussians.spend(Guarantee.zcdp(0.01, **ABOUT))
     assert 0 < gaussians.tight_epsilon() <= 1.05 * Guarantee.zcdp(0.01, **ABOUT).epsilon_at(1e-6)
     assert Ledger(epsilon=1.0).tight_epsilon() == 0
+
+
+def test_budgets_of_any_number_type_are_saved(tmp_path):
+    Ledger(epsilon=np.float32(1), delta=1e-6).save(tmp_path / "ledger.json")  # pyright: ignore[reportArgumentType]
+    assert Ledger.load(tmp_path / "ledger.json").epsilon == 1.0

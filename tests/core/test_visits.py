@@ -63,8 +63,8 @@ def test_texts_and_integers_name_people_in_the_order_of_first_visits():
     ("make", "message"),
     [
         (lambda: Visits.random(people=0, each=1), "people must be"),
-        (lambda: Visits.random(people=1, each=0), "sessions must be"),
-        (lambda: Visits.random(people=2**20, each=2**11), "must be < 2"),
+        (lambda: Visits.random(people=1, each=0), "each must be an integer >= 1"),
+        (lambda: Visits.random(people=2**20, each=2**11), "must have fewer than 2"),
         (lambda: Visits.random(people=1, each=1, seed=-1), "seed must be"),
         (lambda: Visits.sessions(people=1, sessions=1, length=0), "length must be"),
         (lambda: Visits.from_ids([0.5, 1.0]), "ids must be a vector of integers or texts"),
@@ -163,3 +163,7 @@ def test_visits_are_one_table_for_all_lanes():
     run = jaxdp.simulator(bandits.ucb(num_arms=2), world, 6)
     points = [run.params(epsilon=epsilon)["environment"] for epsilon in (0.5, 1.0)]
     assert points[0].person is points[1].person is visits.person
+
+
+def test_whole_floats_are_numbers_of_visits():
+    assert Visits.random(people=2.0, each=2.0, seed=1.0).is_same(Visits.random(people=2, each=2, seed=1))  # pyright: ignore[reportArgumentType]

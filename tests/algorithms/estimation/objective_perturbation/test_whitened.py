@@ -15,6 +15,7 @@ from jaxdp.estimation import (
     estimate,
     objective_perturbation,
     predicted_margin_errors,
+    predicted_ridge,
     with_confidence,
 )
 from jaxdp.estimation._objective_perturbation._objective_perturbation import _coordinates, _ridge
@@ -211,3 +212,9 @@ def test_what_whitened_noise_does_not_support_is_refused():
         )
     with pytest.raises(ValueError, match=r"features must have shape \[num_samples, dim\]"):
         predicted_margin_errors(np.ones(3), **BUDGET)
+    with pytest.raises(ValueError, match="features must not all be 0, got zeros only"):
+        predicted_margin_errors(np.zeros((3, 2)), **BUDGET)
+    with pytest.raises(ValueError, match="margin_stddev must be finite, got inf"):
+        predicted_margin_errors(features, **BUDGET, margin_stddev=math.inf)
+    with pytest.raises(ValueError, match="sensitivity must be finite, got inf"):
+        predicted_ridge(features, **BUDGET, sensitivity=math.inf)
