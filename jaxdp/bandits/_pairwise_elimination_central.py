@@ -148,7 +148,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         log_odds_ratio: the anticipated effect, > 0: the log odds of the best arm minus the log odds of the second-best
             arm. By default None: the stakes then cover effects of all sizes, and about 1.4 times as many rounds are
             needed. If the anticipated effect is wrong, more rounds are needed, but the failure probability and privacy
-            do not change.
+            do not change. It must be at least 8 times the smallest normal float, and at most an eighth of the largest.
         first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
             epoch has a sixteenth of these plays, rounded down, but at least 1 and at most 64 + 64 / epsilon plays. By
             default None: the first epoch has 64 + 64 / epsilon plays of each arm, and the first test takes place after
@@ -226,7 +226,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         else:
             first_look = check_count("first_look", first_look, 2, maximum=largest // 2)
             pilot = max(1, min(first_look // 16, longest))
-        check_within("growth", growth, LEAST_GROWTH, 1.0)
+        check_within("growth", check_number("growth", growth), LEAST_GROWTH, 1.0)
         stakes, weights = stakes_and_weights(epsilon, log_odds_ratio)
         tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
         dtype = default_float()

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from jaxdp.validation import check_finite, check_positive
+from jaxdp.core import default_float
+from jaxdp.validation import check_positive, check_within
 
 NUM_STAKES = 16  # without an anticipated effect, each stake is half of the previous one
 SLOPE_SHARE = 0.85  # largest slope / epsilon; at 1 the moment generating function of the noise is infinite
@@ -21,8 +22,8 @@ def stakes_and_weights(epsilon: float, log_odds_ratio: float | None) -> tuple[np
     largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
     if log_odds_ratio is None:
         return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
-    check_positive("log_odds_ratio", log_odds_ratio)
-    check_finite("log_odds_ratio", log_odds_ratio)
+    limits = np.finfo(default_float())  # the smallest stake is an eighth of the effect, and must not underflow
+    check_within("log_odds_ratio", check_positive("log_odds_ratio", log_odds_ratio), 8 * limits.tiny, limits.max / 8)
     planned = log_odds_ratio / 2
     nearby = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_STAKES - 1))
     weights = nearby * np.exp(-np.square(nearby / (1.5 * planned)) / 2)

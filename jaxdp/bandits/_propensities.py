@@ -86,7 +86,7 @@ def coin_probabilities(
     Raises:
         ValueError: if propensities are not valid (see `check_propensities`) or 0 for some arm; if min_propensity is
             outside (0, 1], is larger than some propensity, is given without propensities, or is missing although
-            propensities are [horizon].
+            propensities are [horizon]; if a coin would be < 2^-23 (2^-52 in 64-bit mode).
     """
     if propensities is None:
         if min_propensity is not None:
@@ -107,7 +107,13 @@ def coin_probabilities(
             f"min_propensity must be > 0 and at most {smallest:g}, the smallest propensity, as a larger value biases "
             f"replay, got {min_propensity:g}"
         )
-    return (min_propensity / select_logged(checked, logged_arms)).astype(default_float())
+    coins, step = min_propensity / select_logged(checked, logged_arms), np.finfo(default_float()).eps
+    if coins.min() < step:  # a random number of this type is a multiple of its eps
+        raise ValueError(
+            f"min_propensity must be at least {step:g} times each logged arm's propensity, got {min_propensity:g}: "
+            f"{default_float()} cannot represent smaller probabilities of acceptance"
+        )
+    return coins.astype(default_float())
 
 
 def _refuse_entries(rule: str, values: np.ndarray, is_wrong: np.ndarray) -> None:

@@ -64,7 +64,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     After the r-th sweep over the active arms, an arm is dropped if its mean report is more than 2 b_r below the largest
     mean report, where b_r is a confidence radius (see Math). At any time, the recommendation is the active arm with the
-    largest mean report, where an arm without reports has the mean 0. Among equal means, each arm is equally likely.
+    largest mean report, where an arm without reports has the smallest possible mean reward (0 for binary rewards, else
+    `reward_low`). Among equal means, each arm is equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -198,9 +199,10 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return num_active(public) == 1
 
     def recommend(params: Params, public: Public) -> jax.Array:
-        del params
         ahead = rank(public) < public.turn  # these arms have one more report
-        means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
+        plays = public.sweeps + ahead.astype(public.sweeps.dtype)
+        worst = 0 if reports.clip is None else reports.clip(params)[0]
+        means = jnp.where(plays > 0, mean(public.sums, plays), worst)
         means = jnp.where(public.active, means, -jnp.inf)
         return ties.largest(means, ties.ranks(public.tie_word, num_arms))
 

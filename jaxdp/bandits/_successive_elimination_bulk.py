@@ -100,12 +100,13 @@ def counts(algorithm: Algorithm) -> Counts:
     """Returns functions that play many rounds in one step, given each arm's number of plays and the sum of its reports.
 
     A sweep adds one bit to each sum, so it changes each entry of `leads` by at most 1, and the radius never decreases.
-    Therefore no arm can be dropped before the last of the next radius - (largest lead) sweeps, and the order of the
-    rounds in these sweeps does not matter.
+    Therefore no arm can be dropped before the last of the next radius - (largest lead over active arms) sweeps, and the
+    order of the rounds in these sweeps does not matter.
     """
 
     def sweeps_ahead(params: Any, public: Any) -> jax.Array:
-        lead = jnp.max(algorithm.leads(public.active, public.sums)).astype(default_float())
+        leads = jnp.where(public.active, algorithm.leads(public.active, public.sums), 0)
+        lead = jnp.max(leads).astype(default_float())
         return jnp.floor(algorithm.radius(params, public.sweeps) - lead)
 
     def drop(params: Any, public: Any, is_over: jax.Array) -> Any:

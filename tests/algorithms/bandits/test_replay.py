@@ -216,6 +216,7 @@ def change_entry(row, column, value):
             "min_propensity must be given if propensities contain only",
         ),
         ({"propensities": GOOD, "min_propensity": 0.3}, "at most 0.2, the smallest propensity, .*, got 0.3"),
+        ({"propensities": GOOD, "min_propensity": 1e-46}, "at least .* times each logged arm's .*, got 1e-46"),
         ({"propensities": GOOD, "min_propensity": 0.0}, "min_propensity must be > 0 and .*, got 0"),
         ({"propensities": GOOD, "min_propensity": math.nan}, "min_propensity must be finite, got nan"),
         ({"min_propensity": 0.1}, "min_propensity must be None without propensities, got 0.1"),

@@ -57,6 +57,37 @@ def test_counts_stop_as_rounds_do():
     assert abs(one["rounds"].mean() + shift - other["rounds"].mean()) > 5 * error  # planted
 
 
+def test_dropped_arms_do_not_shorten_plans_of_counts():
+    learner = successive_elimination(num_arms=3)
+    counts = learner.counts
+    assert counts is not None
+
+    @jax.jit
+    @jax.vmap
+    def plan(sums):
+        params = learner.params(epsilon=4.0)
+        public = learner.init(KEY(), params).public
+        public = public._replace(active=np.asarray([True, True, False]), sweeps=np.int32(1000), sums=sums)
+        return counts.plan(KEY(), params, public, np.int32(10**6)).counts
+
+    planned = np.asarray(plan(np.asarray([[500, 500, 0], [500, 500, 500], [500, 520, 0]], np.int32)))
+    assert planned[0].tolist() == planned[1].tolist()
+    assert planned[0][0] - 20 == planned[2][0] > 100
+    assert planned[0][2] == 0
+
+
+@pytest.mark.parametrize(("first", "best"), [(-0.1, 0), (-1.0, None)])
+def test_arms_without_reports_count_as_the_lowest_reward(first, best):
+    learner = successive_elimination(num_arms=2, rewards="bounded")
+    params = learner.params(epsilon=math.inf, reward_low=-1.0, reward_high=0.0)
+    recommended = set()
+    for seed in range(8):
+        state = learner.init(jax.random.key(seed), params)
+        state = learner.update(KEY(), params, state, (np.int32(0), np.float32(first)))
+        recommended.add(int(learner.recommend(params, state.public)))  # pyright: ignore[reportOptionalCall]
+    assert recommended == ({0, 1} if best is None else {best})
+
+
 def test_long_runs_by_counts():
     """Plays about 5 10^6 rounds a lane, in many fewer steps."""
     found = run(
