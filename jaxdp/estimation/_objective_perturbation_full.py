@@ -256,7 +256,7 @@ def perturbed_minimizer(
     features = center(features) if zero_sum else features
     finite = jnp.all(jnp.isfinite(features), axis=1)
     unit = clip_norm(jnp.where(finite[:, None], features, 0), width) / width
-    targets = jnp.clip(labels, 0, 1).astype(dtype)
+    targets = jnp.clip(jnp.nan_to_num(labels), 0, 1).astype(dtype)  # a NaN label must not show
     private = jnp.asarray(params.noise_multiplier, dtype) > 0
     # Sums of residuals, not of labels and predictions separately: near the minimum residuals cancel, so rounding errors
     # stay small.

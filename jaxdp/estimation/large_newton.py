@@ -13,7 +13,7 @@ from jaxdp.estimation.large import Moments, blocks
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.solver import Estimate
 
-MAX_STEPS, MAX_INNER = 40, 40  # Newton steps, and conjugate gradient steps in each of them
+MAX_STEPS, MAX_INNER = 40, 40  # gradient evaluations, and conjugate gradient steps after each of them
 MOST_HALVINGS, MOST_DOUBLINGS = 30, 60  # halvings of a step, doublings of a bound on the multiplier
 JITTER = 1e-8  # added to the diagonal of the preconditioner, for columns of norm 1
 SMALL_JITTER = 1e-10  # added to the small Hessian, as a fraction of its diagonal
@@ -199,8 +199,11 @@ def _minimize(
         squared = max(float(slope @ towards), 0.0)
         if not np.isfinite(certificate):
             return _Point(np.full_like(point.theta, np.nan), point.margins), np.nan, steps, False
-        if certificate <= tolerance and squared <= (STRICTNESS * tolerance) ** 2:
+        is_far = np.linalg.norm(point.theta) > farthest
+        if not is_far and certificate <= tolerance and squared <= (STRICTNESS * tolerance) ** 2:
             return point, certificate, steps, True
+        if is_far or steps == MAX_STEPS:
+            break
         if steps == 1 and np.linalg.norm(towards) > problem.radius:
             towards = problem.precondition(slope, float(np.linalg.norm(slope)) / problem.radius)
         step = problem.newton_step(point, gradient, product, towards, squared * min(0.01, squared))
@@ -212,8 +215,6 @@ def _minimize(
                 break
             length /= 2
         point = moved
-        if np.linalg.norm(point.theta) > farthest:
-            break
     return point, certificate, steps, False
 
 
@@ -245,8 +246,7 @@ def fit_blocks(
     Returns:
         The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 * tolerance, with A =
         Sigma / 4 + (regularization / n) I. At the radius, g is the Lagrangian's gradient, and the Lagrange multiplier
-        is added to regularization / n. If the solver did not converge, `certificate` is for the point before the last
-        step, and theta is NaN if the certificate is NaN.
+        is added to regularization / n. If the solver did not converge, theta is NaN if the certificate is NaN.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

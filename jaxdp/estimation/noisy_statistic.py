@@ -333,7 +333,7 @@ def release_statistic(
     Args:
         key: key of the noise.
         params: parameters of the estimator.
-        terms: [num_samples, dim] float.
+        terms: [num_samples, dim] float; NaN counts as 0 where `sizes` are finite.
         sizes: [num_samples, dim] float, public: the maximum absolute value of each entry of `terms`, over all labels.
         lengths: [num_samples] float, public: the L2 sensitivity of each term to its label. If the unit of privacy is
             one person, the L2 sensitivity of the sum of a person's terms to the person's labels.
@@ -347,6 +347,7 @@ def release_statistic(
         is 0 if all lengths and sizes are 0, and NaN if all lengths but not all sizes are 0.
     """
     release.check_dim(terms.shape[-1])
+    terms = jnp.where(jnp.isfinite(sizes), jnp.nan_to_num(terms), terms)  # a NaN label must not show
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)
         return _release_sum(key, params, terms, sizes, lengths, None, unit, release, basis)

@@ -51,8 +51,7 @@ class PessimisticPolicy(NamedTuple):
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
     """Checks the features and weights of states on the host.
 
-    The other functions of this module accept traced arrays. They check only the shape of action_features, and that the
-    parameter (or the center of the confidence set) has the same dim.
+    The other functions of this module accept traced arrays. They check only shapes.
 
     Args:
         action_features: [num_states, num_actions, dim].
@@ -88,7 +87,7 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
     Source:
         Zhu, Jiao & Jordan (2023), Algorithm 1, with the reference vector v = E phi(s, reference(s)).
     """
-    _check_shape(action_features)
+    _check_shape(action_features, reference=reference)
     return action_features - jnp.einsum("sa,sad->sd", reference, action_features, precision="highest")[:, None, :]
 
 
@@ -160,6 +159,7 @@ def pessimistic_value(
         The set is the whole ellipsoid. The paper intersects it with Theta_B; the infimum over the intersection is at
         least as large, so the value here is still a lower bound.
     """
+    _check_shape(action_features, policy=policy, state_weights=state_weights)
     scores, penalties = _scores_and_penalties(action_features, confidence)
     return _value(policy, state_weights, scores, penalties, confidence.width)
 
@@ -184,6 +184,7 @@ def best_of_policies(
         The first best policy, with gap 0 (among these policies) and steps = num_policies. Policy, value and gap are NaN
         if a value is NaN or the best value is infinite.
     """
+    _check_shape(action_features, policies=policies, state_weights=state_weights)
     scores, penalties = _scores_and_penalties(action_features, confidence)
     policies = jnp.asarray(policies)  # NumPy arrays cannot be indexed by traced arrays
     values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, confidence.width))(policies)
@@ -237,7 +238,7 @@ def pessimistic_policy(
         The best policy that the search found (it starts from the greedy policy), its value, its gap, and the steps.
 
     Raises:
-        ValueError: if max_steps < 1, or action_features has a wrong shape (see `check_states`).
+        ValueError: if max_steps < 1, or shapes are wrong.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9); Zhu, Jiao & Jordan (2023), Algorithm 1; Chambolle & Pock
@@ -250,6 +251,7 @@ def pessimistic_policy(
         lower confidence bound.
     """
     check_count("max_steps", max_steps)
+    _check_shape(action_features, state_weights=state_weights)
     scores, penalties = _scores_and_penalties(action_features, confidence)
     width, rank = confidence.width, penalties.shape[-1]
     root = jnp.sqrt(state_weights)[:, None, None] * penalties
@@ -329,6 +331,7 @@ def suboptimality(
     Returns:
         [] float >= 0 (up to rounding of a policy's probabilities), in the units of rewards.
     """
+    _check_shape(action_features, policy=policy, state_weights=state_weights)
     rewards = _scores(action_features, parameter)
     losses = jnp.max(rewards, axis=-1, keepdims=True) - rewards
     return state_weights @ jnp.sum(policy * losses, axis=-1)
@@ -376,7 +379,12 @@ def _project_on_simplex(rows: jax.Array) -> jax.Array:
     return jnp.maximum(rows - threshold, 0)
 
 
-def _check_shape(action_features: jax.Array | np.ndarray) -> None:
+def _check_shape(action_features: jax.Array | np.ndarray, **arrays: jax.Array | np.ndarray) -> None:
+    """Checks the shapes of action_features, of `state_weights` and of policies, which are passed by name."""
     shape = action_features.shape
     if len(shape) != 3 or 0 in shape:
         raise ValueError(f"action_features must have shape [num_states, num_actions, dim], all >= 1, got {shape}")
+    for name, array in arrays.items():
+        expected = shape[:1] if name == "state_weights" else shape[:2]
+        if np.shape(array)[-len(expected) :] != expected or np.ndim(array) != len(expected) + (name == "policies"):
+            raise ValueError(f"{name} must have shape {expected} as action_features, got {np.shape(array)}")

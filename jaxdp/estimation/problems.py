@@ -71,9 +71,8 @@ def gaussian_rewards(
         `params` take ridge (default 0), the lambda of the semi-norm.
 
     Raises:
-        ValueError: if a count is < 1, feature_norm is not > 0, or a name in `known` is unknown. The result's `params`
-            raises this error if ridge < 0. Its `sample` raises it if parameter_norm is not > 0, or if dim is 1 with
-            zero_sum.
+        ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is not a tuple of known
+            names. The result's `params` raises this error if ridge < 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
@@ -82,7 +81,7 @@ def gaussian_rewards(
         Features and the parameter can be rescaled, and the parameter can be centred.
     """
     check_count("num_samples", num_samples)
-    check_count("dim", dim)
+    check_count("dim", dim, 2 if zero_sum else 1)
     draw = partial(
         gaussian_comparisons,
         num_samples=num_samples,
@@ -92,7 +91,7 @@ def gaussian_rewards(
         parameter_norm=parameter_norm,
         zero_sum=zero_sum,
     )
-    return _reward_problem(draw, lambda features: features, known, feature_norm)
+    return _reward_problem(draw, lambda features: features, known, feature_norm, parameter_norm)
 
 
 @factory
@@ -136,7 +135,7 @@ def plackett_luce_rewards(
     """
     check_count("num_samples", num_samples)
     check_count("num_actions", num_actions, 2)
-    check_count("dim", dim)
+    check_count("dim", dim, 2 if zero_sum else 1)
     draw = partial(
         gaussian_choices,
         num_samples=num_samples,
@@ -152,7 +151,7 @@ def plackett_luce_rewards(
         scale = np.sqrt(2 * num_actions / (num_actions - 1)).astype(features.dtype)
         return (scale * relative(features)).reshape(-1, dim)
 
-    return _reward_problem(draw, differential, known, feature_norm)
+    return _reward_problem(draw, differential, known, feature_norm, parameter_norm)
 
 
 def _reward_problem(
@@ -160,13 +159,18 @@ def _reward_problem(
     differential: Callable[[jax.Array], jax.Array],
     known: tuple[str, ...],
     feature_norm: float | None,
+    parameter_norm: float | None,
 ) -> Problem:
-    """Builds a problem with data sets from `draw`; `known` and `feature_norm` are as for `gaussian_rewards`.
+    """Builds a problem with data sets from `draw`; `known` and the norms are as for `gaussian_rewards`.
 
     `differential` maps features to [rows, dim] float for the semi-norm.
     """
+    if isinstance(known, str):
+        raise ValueError(f"known must be a tuple of names, got {known!r}")
     for name in known:
         check_choice("known", name, KNOWLEDGE)
+    if parameter_norm is not None:
+        check_above("parameter_norm", parameter_norm, 0.0)
     if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
         known = tuple(name for name in known if name != "feature_norm")
     feature_names = tuple(name for name in known if name == "feature_norm" and feature_norm is None)

@@ -9,7 +9,16 @@ import pytest
 from scipy.special import expit
 
 from jaxdp.core import default_float
-from jaxdp.estimation import debiased_rr, estimate, large, large_fits, mle, objective_perturbation, predict_fit_cost
+from jaxdp.estimation import (
+    debiased_rr,
+    estimate,
+    large,
+    large_fits,
+    large_newton,
+    mle,
+    objective_perturbation,
+    predict_fit_cost,
+)
 from jaxdp.estimation.large_newton import _Point, _Problem
 from jaxdp.estimation.public_weights import predicted_errors
 
@@ -137,7 +146,7 @@ def test_mapped_features_are_checked_with_the_usual_messages(pairs, monkeypatch,
 def test_it_warns_of_fits_that_no_one_should_trust(pairs, monkeypatch):
     features, _ = pairs
     monkeypatch.setattr(large, "LARGE_SIZE", 100)
-    with pytest.warns(RuntimeWarning, match=r"do not rely on (the size of )?theta"):
+    with pytest.warns(RuntimeWarning, match=r"do not rely on (the magnitude of )?theta"):
         estimate(mle(), features, (features[:, 0] > 0).astype(int), key=KEY)
     dependent = np.repeat(features, 2, axis=1)
     with pytest.warns(RuntimeWarning, match="did not converge"):  # noise outside of the features' range
@@ -233,3 +242,16 @@ def test_a_step_minimises_the_quadratic_model_with_its_ridge():
     gradient, product = problem.gradient(origin)
     step = problem.newton_step(origin, gradient, product, problem.precondition(gradient, 0.0), 1e-16)
     np.testing.assert_allclose(step.theta, -np.linalg.solve(second / 4 + np.eye(3), gradient), rtol=1e-4)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_without_convergence_the_certificate_is_at_theta(pairs, monkeypatch, steps):
+    monkeypatch.setattr(large, "LARGE_SIZE", 100)
+    monkeypatch.setattr(large_newton, "MAX_STEPS", steps)
+    with pytest.warns(RuntimeWarning, match="did not converge"):
+        found = estimate(mle(), *pairs, key=KEY)
+    features = pairs[0].astype(float)
+    gradient = features.T @ (1 / (1 + np.exp(-features @ np.asarray(found.theta))) - pairs[1]) / len(features)
+    unit = 2.0 ** np.floor(np.log2(np.sqrt(np.mean(features**2))))
+    np.testing.assert_allclose(found.certificate, np.linalg.norm(gradient) / unit, rtol=1e-3)
+    assert not found.converged

@@ -296,3 +296,23 @@ def test_actions_and_parameters_of_different_sizes(call):
         ValueError, match=r"action_features .* with \[dim\] = \(3,\), the shape of the parameter, got \(4, 2, 5\)"
     ):
         call(jnp.ones((4, 2, 5)), jnp.ones(4) / 4, known)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("reference", lambda actions, weights, known: relative_features(actions, jnp.ones((1, 2)) / 2)),
+        ("policy", lambda actions, weights, known: suboptimality(jnp.ones((1, 2)) / 2, actions, weights, known.center)),
+        ("policy", lambda actions, weights, known: pessimistic_value(jnp.ones((1, 2)) / 2, actions, weights, known)),
+        ("policies", lambda actions, weights, known: best_of_policies(jnp.ones((4, 2)) / 2, actions, weights, known)),
+        ("state_weights", lambda actions, weights, known: pessimistic_policy(actions, weights[:1], known)),
+        (
+            "state_weights",
+            lambda actions, weights, known: pessimistic_value(jnp.ones((4, 2)) / 2, actions, weights[:1], known),
+        ),
+    ],
+)
+def test_policies_and_weights_of_another_number_of_states(name, call):
+    known = ConfidenceSet(jnp.zeros(5), jnp.eye(5), jnp.asarray(1.0))
+    with pytest.raises(ValueError, match=rf"^{name} must have shape \(4,"):
+        call(jnp.ones((4, 2, 5)), jnp.ones(4) / 4, known)

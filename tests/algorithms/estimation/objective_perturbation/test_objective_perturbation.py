@@ -179,3 +179,18 @@ def summed(terms):
 def test_one_label_moves_a_large_sum_by_its_own_term():
     assert moved_by_one_label(summed) < 1e-9
     assert moved_by_one_label(lambda terms: jnp.asarray(terms).reshape(-1, 256, 2).sum(1).sum(0)) > 1e-3
+
+
+@pytest.mark.parametrize("weights", ["none", "cut"])
+def test_a_label_that_is_nan_counts_as_zero(data, weights):
+    features, labels = data
+    estimator = objective_perturbation(weights=weights)
+    params, floats = estimator.params(epsilon=1.0, delta=DELTA), labels.astype(features.dtype)
+    release = jax.jit(estimator.privatize)
+    found, expected = (
+        jax.tree.leaves(release(jax.random.key(0), params, features, floats.at[0].set(label))) for label in (jnp.nan, 0)
+    )
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    broken = release(jax.random.key(0), params, features.at[0, 0].set(jnp.nan), floats)
+    assert np.isnan(jax.tree.leaves(broken)[0]).any()  # features are public

@@ -155,6 +155,17 @@ def test_records_are_made_to_fit():
         np.testing.assert_allclose(release(jax.random.key(0), params, wild, labels).theta, expected.theta, rtol=1e-4)
 
 
+def test_a_label_that_is_nan_counts_as_zero():
+    estimator, (features, labels) = objective_perturbation_full(), data()
+    params, floats = estimator.params(**VALUES), labels.astype(features.dtype)
+    release = jax.jit(estimator.privatize)
+    found, expected = (
+        release(jax.random.key(0), params, features, floats.at[0].set(label)) for label in (jnp.nan, 0.0)
+    )
+    assert found.converged
+    np.testing.assert_array_equal(found.theta, expected.theta)
+
+
 def test_no_number_is_an_error():
     """Checks integers of any size, infinite and missing labels: an error would reveal one record."""
     features, labels = [[0.5, 0.0], [0.0, 0.5], [0.3, -0.3], [0.1, 0.0]], [0, 1, 1, 0]
