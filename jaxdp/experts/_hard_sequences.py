@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Environment, factory
+from jaxdp.checks import check_made
+from jaxdp.core import Environment, Space, factory
 from jaxdp.experts._shifting import shifting_losses
 from jaxdp.validation import check_count, check_horizon, check_key
 
@@ -33,7 +34,8 @@ def lower_bound_losses(
         `shifting_losses` with equal segments and good experts from disjoint sets.
 
     Raises:
-        ValueError: if num_phases is not an integer >= 1, or `shifting_losses` raises this error.
+        ValueError: if num_phases is not an integer in [1, min(num_experts, horizon)], or `shifting_losses` raises this
+            error.
 
     Values:
         gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all other experts have
@@ -48,10 +50,11 @@ def lower_bound_losses(
         In the paper, each phase uses the losses of a static lower bound, which depend on the learner's epsilon. Here
         the gap is a value.
     """
+    most_phases = min(check_count("num_experts", num_experts, 2), check_horizon(horizon))
     return shifting_losses(
         num_experts=num_experts,
         horizon=horizon,
-        num_shifts=check_count("num_phases", num_phases) - 1,
+        num_shifts=check_count("num_phases", num_phases, maximum=most_phases) - 1,
         good_experts="own_parts",
         gap=gap,
         num_switches=num_switches,
@@ -73,8 +76,9 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
         dtype.
 
     Raises:
-        ValueError: if key is not a single typed PRNG key, neither the environment nor the arguments define a horizon,
-            `horizon` is < 1 or larger than the environment's horizon, or the environment's `params` raises this error.
+        ValueError: if the environment has no losses, key is not a single typed PRNG key, neither the environment nor
+            the arguments define a horizon, `horizon` is < 1 or larger than the environment's horizon, or the
+            environment's `params` raises this error.
 
     Examples:
         >>> from jaxdp.experts import loss_sequence
@@ -83,6 +87,10 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
         >>> losses.shape, losses.dtype, loss_sequence(losses).horizon
         ((100, 4), dtype('uint8'), 100)
     """
+    check_made("environment", environment, Environment)
+    feedback = environment.interface.feedback if environment.interface else None
+    if isinstance(feedback, Space) and (feedback.kind != "numbers" or len(feedback.shape) != 1):
+        raise ValueError(f"environment must have losses of experts as feedback, got {environment}")
     limit = environment.horizon
     rounds = check_horizon(horizon if horizon is not None else limit if limit is not None else 0)
     if limit is not None and rounds > limit:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.bandits import bernoulli_bandit
 from jaxdp.experts import alternating_losses, loss_sequence, lower_bound_losses, sample_losses, shifting_losses
 
 KEY = partial(jax.random.key, 53)
@@ -275,3 +276,14 @@ def test_values_that_do_not_matter_are_refused():
         shifting_losses(**SIZES, shift_times=[5]).params(num_shifts=1)
     with pytest.raises(TypeError, match="concentration"):
         shifting_losses(**SIZES, num_shifts=1).params(concentration=5)
+
+
+def test_errors_name_arguments_of_the_lower_bound():
+    for num_phases, horizon in ((4, 3), (5, 100)):
+        with pytest.raises(ValueError, match=rf"^num_phases must be <= {min(4, horizon)}, got {num_phases}"):
+            lower_bound_losses(num_experts=4, horizon=horizon, num_phases=num_phases)
+
+
+def test_environments_without_losses_are_refused():
+    with pytest.raises(ValueError, match=r"^environment must have losses of experts"):
+        sample_losses(bernoulli_bandit([0.2, 0.5]), KEY(), horizon=5)
