@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -148,7 +149,7 @@ def test_inverse_time_needs_finite_values(factory, missing):
         ),
         (functools.partial(gaussian_rewards, num_samples=5, dim=2, parameter_norm=-1.0), "parameter_norm", -1.0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=1, zero_sum=True), "dim", 1),
-        (functools.partial(gaussian_rewards, num_samples=5, dim=2, known="radius"), "known", "radius"),
+        (functools.partial(gaussian_rewards, num_samples=5, dim=2, known=cast(Any, "radius")), "known", "radius"),
         (functools.partial(gaussian_rewards, num_samples=0, dim=2), "num_samples", 0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=0), "dim", 0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=2, known=("truth",)), "known", "truth"),

@@ -68,7 +68,7 @@ def test_dropped_arms_do_not_shorten_plans_of_counts():
         params = learner.params(epsilon=4.0)
         public = learner.init(KEY(), params).public
         public = public._replace(active=np.asarray([True, True, False]), sweeps=np.int32(1000), sums=sums)
-        return counts.plan(KEY(), params, public, np.int32(10**6)).counts
+        return counts.plan(KEY(), params, public, jax.numpy.int32(10**6)).counts
 
     planned = np.asarray(plan(np.asarray([[500, 500, 0], [500, 500, 500], [500, 520, 0]], np.int32)))
     assert planned[0].tolist() == planned[1].tolist()
