@@ -6,6 +6,7 @@ them.
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -65,8 +66,10 @@ def run_command(name: str, study: Study, *, writes: bool = True) -> Callable[...
         table_format: TableFormat = "text",
         **options: Any,
     ) -> None:
-        options, note = _quick_form(study, context, options) if quick else (options, "")
-        bound = study.bind(**options)
+        bound, note = study.bind(**options), ""
+        if quick and not isinstance(bound, TextOnly):
+            options, note = _quick_form(study, context, options)
+            bound = study.bind(**options)
         if isinstance(bound, TextOnly):
             for option, value in (("out", out), ("quick", quick), ("format", table_format)):
                 if value and value != "text":
@@ -245,4 +248,4 @@ def _option_name(parameter: inspect.Parameter) -> str:
 
 def _parse_process(text: str | None) -> int | str | None:
     """Returns a process index or count as an integer if the text is an integer, and otherwise unchanged."""
-    return int(text) if text is not None and text.lstrip("-").isdigit() else text
+    return int(text) if text is not None and re.fullmatch("-?[0-9]+", text) else text

@@ -166,15 +166,15 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
 
 
 def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns the learners that `draw_standings` leaves out of a panel, with the number of instances that they played.
+    """Returns the learners that `draw_standings` leaves out of a panel, with their numbers of finite scores.
 
-    A panel shows only learners that played all instances of its table, because means over other instances differ. A
-    table with one instance has no panel.
+    A panel shows only learners that have finite scores in all instances of its table, because means over other
+    instances differ. A table with one instance has no panel.
     """
     texts = []
     for group, scores in score_tables(records).items():
         total = scores.sizes["instance"]
-        counts = scores.isel(seed=0, epsilon=0).notnull().sum("instance")
+        counts = np.isfinite(scores).all(["epsilon", "seed"]).sum("instance")
         texts += [
             f"{name} ({int(counts.sel(learner=name))} of {total} instances of {group[0]})"
             for name in scores.learner.values.tolist()

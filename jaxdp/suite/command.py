@@ -145,7 +145,7 @@ def print_standings(
     if picture is not None:
         draw_standings(records).savefig(picture)
         if names := left_out(records):
-            condition = "played all instances of a table with two or more"
+            condition = "have finite scores in all instances of a table with two or more"
             report(f"{picture} shows only learners that {condition}, so not {', '.join(names)}")
     return standings(records, format)
 

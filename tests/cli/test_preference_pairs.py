@@ -232,6 +232,7 @@ def test_the_released_accuracy_has_the_noise_of_its_claim(monkeypatch):
         (("--head-epsilon", "inf"), "head_epsilon must be finite with --release"),
         (("--evaluate-epsilon", "inf"), "evaluate_epsilon must be finite with --release"),
         (("--evaluate-epsilon", "-1"), "evaluate_epsilon must be > 0"),
+        (("--quick",), "quick must be left out if only text is printed"),
     ],
 )
 def test_wrong_options_of_a_release_are_refused(table, more, message):

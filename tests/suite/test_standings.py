@@ -131,6 +131,8 @@ def test_the_figure_has_a_panel_for_each_table_and_leaves_out_incomplete_rows():
     heights = [{round(float(y), 6) for line in ax.lines for y in np.ravel(line.get_ydata())} - {0.0} for ax in panels]
     assert heights == [{-2.0}, {-1.0}]
     assert _standings.left_out(made) == ["half (1 of 2 instances of arms)"]
+    made["good"]["instances"]["arms.hard"]["values"]["1"][0] = float("nan")
+    assert _standings.left_out(made) == ["good (1 of 2 instances of arms)", "half (1 of 2 instances of arms)"]
     single = {"half": made["half"]}
     assert _standings.left_out(single) == ["half (1 of 1 instances of arms)"]
     del made["good"], made["other"]
