@@ -18,7 +18,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.numerics.eigen import eigh
-from jaxdp.validation import check_at_least, check_probability, check_within
+from jaxdp.validation import check_at_least, check_number, check_probability, check_within
 
 FAILURE_PROB = 0.1
 _SHARED = ("radius", "feature_norm")  # values that a problem may supply and that the wrapped estimator uses too
@@ -294,8 +294,9 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Raises:
         ValueError: if estimator is not an `Estimator`, has no `noise` or keeps features private. The result's `params`
-            raises this error if ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is
-            infinite with ridge > 0, curvature = 0 or regularization > 0, since the set would then contain everything.
+            raises this error if ridge is < 0 or infinite, failure_prob is outside (0, 1), curvature is outside
+            [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or regularization > 0, since the set would
+            then contain everything.
             `estimate` raises it if ridge is too small for features that do not span all directions.
 
     Privacy:
@@ -321,7 +322,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
         bound.apply_defaults()
         set_values = {name: bound.arguments[name] for name in defaults}
         inner = estimator.params(**{name: value for name, value in values.items() if name not in defaults})
-        check_at_least("ridge", set_values["ridge"], 0.0)
+        check_at_least("ridge", check_number("ridge", set_values["ridge"]), 0.0)
         check_probability("failure_prob", set_values["failure_prob"])
         check_within("curvature", set_values["curvature"], 0.0, 0.25)
         if np.isinf(inner.radius) and (set_values["ridge"] > 0 or set_values["curvature"] == 0):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Guarantee
 from jaxdp.preferences.persons import count_labels
 from jaxdp.validation import check_choice
@@ -54,7 +55,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         epsilon, divided by the minimum number of labels per person.
 
     Raises:
-        ValueError: if persons are not a vector, or a value is out of range.
+        ValueError: if estimator is not an `Estimator`, persons are not a vector, or a value is out of range.
         TypeError: if a value is missing, or the estimator does not take it.
 
     Examples:
@@ -66,6 +67,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         1-DP, local, one label
         1-DP, local, one person (up to 3 labels)
     """
+    check_made("estimator", estimator, Estimator)
     _, _, counts = count_labels(persons)
     largest = int(counts.max())
     if not takes_persons(estimator):

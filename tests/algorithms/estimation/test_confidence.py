@@ -348,3 +348,8 @@ def test_wrong_bandits(build, message):
 def test_a_set_without_a_shape_has_no_interval():
     none = ConfidenceSet(jnp.zeros(2), jnp.zeros((2, 2)), jnp.ones(()))
     assert np.isnan(none.interval(jnp.asarray([1.0, 1.0]))).all()
+
+
+def test_an_infinite_ridge_is_refused():
+    with pytest.raises(ValueError, match="ridge must be finite, got inf"):
+        with_confidence(debiased_rr()).params(epsilon=1.0, radius=1.0, ridge=np.inf)

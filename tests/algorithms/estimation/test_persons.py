@@ -169,3 +169,8 @@ def test_at_most_k_rows_a_person_remain_whoever_won():
     for arguments, message in (((ids, 0, KEY), "k must be"), ((ids[:, None], 1, KEY), "persons must be a vector")):
         with pytest.raises(ValueError, match=message):
             limit_per_person(*arguments)
+
+
+def test_claims_refuse_a_factory_that_was_not_called():
+    with pytest.raises(ValueError, match=r"estimator must be of type jaxdp\.Estimator, got the function debiased_rr"):
+        claims_for_persons(debiased_rr, [1, 1], epsilon=1.0)  # pyright: ignore[reportArgumentType]
