@@ -174,7 +174,7 @@ def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
     texts = []
     for group, scores in score_tables(records).items():
         total = scores.sizes["instance"]
-        counts = np.isfinite(scores).all(["epsilon", "seed"]).sum("instance")
+        counts = xr.apply_ufunc(np.isfinite, scores).all(["epsilon", "seed"]).sum("instance")
         texts += [
             f"{name} ({int(counts.sel(learner=name))} of {total} instances of {group[0]})"
             for name in scores.learner.values.tolist()
