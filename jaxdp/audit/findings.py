@@ -14,9 +14,8 @@ from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative tolerance for sums in float32
 GRID = 2.0**-10  # largest step of a noise's grid relative to the sensitivity, and largest relative error of the noise
-STEP = (
-    2.0**-14
-)  # largest step of a noise's grid relative to the noise's scale, at epsilon <= 1; at least twice the true one
+# At least twice the largest step of a noise's grid relative to the noise's scale, at epsilon <= 1.
+STEP = 2.0**-14
 ERROR = 1e-6  # probability of a false alarm for equal noise
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 

@@ -103,6 +103,11 @@ def _shifting(setting: Setting, gap: float) -> Environment:
 
 def _lower_bound(setting: Setting, gap: float) -> Environment:
     _, size, horizon, switches = setting
+    if switches >= size:
+        raise ValueError(
+            f"num_switches must be < num_experts = {size} with lower_bound, which has a good expert for each segment, "
+            f"got {switches}"
+        )
     return experts.lower_bound_losses(
         num_experts=size, horizon=horizon, num_phases=switches + 1, gap=gap, num_switches=switches
     )

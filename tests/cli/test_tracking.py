@@ -270,7 +270,7 @@ def test_separation():
         ({"delta": 0.0}, r"delta must be in \(0, 1\), got 0.0"),
         (
             {"adversary": ["lower_bound"], "num_switches": [10]},
-            r"own_parts must have an expert for each of 11 segments",
+            r"num_switches must be < num_experts = 10 with lower_bound",
         ),
     ],
 )

@@ -201,7 +201,7 @@ def test_what_a_problem_makes_known_reaches_the_wrapped_estimator():
     ("changes", "message"),
     [
         ({"ridge": -1.0}, "ridge must be >= 0, got -1.0"),
-        ({"ridge": np.nan}, "ridge must be >= 0, got nan"),
+        ({"ridge": np.nan}, "ridge must be finite, got nan"),
         ({"failure_prob": 0.0}, "failure_prob must be in (0, 1), got 0.0"),
         ({"failure_prob": np.nan}, "failure_prob must be in (0, 1), got nan"),
         ({"curvature": 0.3}, "curvature must be in [0, 0.25], got 0.3"),
