@@ -181,8 +181,8 @@ def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
     for unit_ in units:
         check_choice("unit", unit_, UNITS)
     if reports != 1 and "person" not in units:
-        got = "out a unit" if unit is None else f" unit={unit!r}"
-        raise ValueError(f'reports must come with unit="person", got {reports} with{got}')
+        got = "without a unit" if unit is None else f"with unit={unit!r}"
+        raise ValueError(f'reports must come with unit="person", got {reports} {got}')
     if "person" in units and world.visits is None:
         raise ValueError(
             'world must have visits for the unit "person", for example bernoulli_bandit(means, '

@@ -76,10 +76,7 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Returns bounds on the L2 sensitivity of sum_i y_i x_i to each sample's privacy unit.
-
-        The result is [num_samples].
-        """
+        """Returns [num_samples] bounds on the L2 sensitivity of sum_i y_i x_i to each sample's privacy unit."""
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))
@@ -100,10 +97,7 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Builds weights from the `lengths` of features; divides the noisy statistic by the mean weight and by `scale`.
-
-        The scale is [] or [dim] float.
-        """
+        """Builds weights from `lengths`; divides the statistic by their mean and by `scale` ([] or [dim] float)."""
         weights = cut_weights(lengths, report.cut)
         mean = jnp.mean(weights)
         return cls(weights / mean, report.report / scale / mean, mean)
@@ -347,7 +341,7 @@ def release_statistic(
         is 0 if all lengths and sizes are 0, and NaN if all lengths but not all sizes are 0.
     """
     release.check_dim(terms.shape[-1])
-    terms = jnp.where(jnp.isfinite(sizes), jnp.nan_to_num(terms), terms)  # a NaN label must not show
+    terms = jnp.where(jnp.isfinite(sizes) & jnp.isnan(terms), 0, terms)  # a NaN label must not show
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)
         return _release_sum(key, params, terms, sizes, lengths, None, unit, release, basis)

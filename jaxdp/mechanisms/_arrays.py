@@ -10,23 +10,24 @@ from jaxdp.mechanisms._grid import wide
 from jaxdp.validation import check_above, check_positive
 
 Scalar = float | np.floating | np.integer | jax.Array
+BUDGETS = ("epsilon", "local_epsilon")  # may be infinite, which means no privacy
 
 
 def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) -> jax.Array:
     """Converts a value to a [] float of the given dtype.
 
     If dtype is None, a floating dtype is kept, and any other dtype is replaced by the default float. Only a Python or
-    NumPy number is checked to be > 0, and to be finite unless the name ends with "epsilon". A JAX array is not: it may
-    be traced, and reading its value would wait for the device. If dtype is float64, subnormal float64 values become
+    NumPy number is checked to be > 0, and to be finite unless its name is in `BUDGETS`. A JAX array is not: it may be
+    traced, and reading its value would wait for the device. If dtype is float64, subnormal float64 values become
     NaN.
 
     Raises:
-        ValueError: if value is not a scalar, is a number that violates these rules.
+        ValueError: if value is not a scalar, or is a number that violates these rules.
     """
     if jnp.ndim(value) != 0:
         raise ValueError(f"{name} must be a scalar (use jax.vmap for several values), got shape {jnp.shape(value)}")
     if not isinstance(value, jax.Array):
-        if name.endswith("epsilon"):
+        if name in BUDGETS:
             check_above(name, float(value), 0.0)
         else:
             check_positive(name, float(value))

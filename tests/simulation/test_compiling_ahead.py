@@ -32,12 +32,12 @@ def sweep(num_arms=(2, 3, 4), **options) -> xr.Dataset:
 
 
 @pytest.fixture(scope="module")
-def expected():
+def full_results():
     return sweep()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, expected, number):
+def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, full_results, number):
     compiling, most, lock, compile_it = [], [], threading.Lock(), Program.compile
     all_started = threading.Event()
 
@@ -55,7 +55,7 @@ def test_as_many_programs_are_compiled_at_once_as_there_are_cores(monkeypatch, e
 
     monkeypatch.setattr(local, "cores", lambda: number)
     monkeypatch.setattr(Program, "compile", together)
-    assert sweep().identical(expected)
+    assert sweep().identical(full_results)
     assert max(most) == number
 
 
@@ -146,7 +146,7 @@ def record_tiles(monkeypatch, run_tile):
     monkeypatch.setattr(local.LocalSource, "_make_runner", make)
 
 
-def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch, expected):
+def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch, full_results):
     started = [threading.Event() for _ in range(3)]
 
     def run_tile(program, run):  # the first tile ends after the second has started, the second after the third
@@ -157,11 +157,11 @@ def test_tiles_of_programs_with_a_single_tile_run_on_all_cores(monkeypatch, expe
     monkeypatch.setattr(local, "cores", lambda: 2)
     monkeypatch.setattr(local, "tiles_in_flight", lambda devices: 2)
     record_tiles(monkeypatch, run_tile)
-    assert sweep().identical(expected)
+    assert sweep().identical(full_results)
 
 
 @pytest.mark.parametrize("limit", ["cores", "memory"])
-def test_programs_run_one_after_another(monkeypatch, expected, limit):
+def test_programs_run_one_after_another(monkeypatch, full_results, limit):
     running, most = [], []
 
     def run_tile(program, run):
@@ -176,11 +176,11 @@ def test_programs_run_one_after_another(monkeypatch, expected, limit):
     if limit == "memory":
         monkeypatch.setattr(local, "free_bytes", lambda device: 1024)
     record_tiles(monkeypatch, run_tile)
-    assert sweep().identical(expected)
+    assert sweep().identical(full_results)
     assert max(most) == 1
 
 
-def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypatch, expected, tmp_path):
+def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypatch, full_results, tmp_path):
     has_failed = threading.Event()
 
     def run_tile(program, run):
@@ -198,7 +198,7 @@ def test_an_error_of_a_tile_that_started_early_loses_no_earlier_result(monkeypat
         with pytest.raises(RuntimeError, match="planted"):
             sweep(store=tmp_path / "store")
     assert jaxdp.open(tmp_path / "store").computed.sum() == 2
-    assert sweep(store=tmp_path / "store").load().equals(expected)
+    assert sweep(store=tmp_path / "store").load().equals(full_results)
 
 
 def test_an_interrupted_sweep_leaves_no_tile_running(monkeypatch):

@@ -52,13 +52,12 @@ def test_kernels_are_not_split():
 
 
 def test_every_device_gets_the_program_of_the_thread_that_traced_it():
-    """The same device twice stands for two devices; settings in a `with` block do not hold in a compiler's thread."""
     run = Run(simulate=lambda key, params: params, params=dict, guarantee=dict, dims={})
     with jax.enable_x64(True):
-        devices = jax.devices("cpu")[:1] * 2
+        devices = jax.devices("cpu")[:1] * 2  # stand for two devices
         program = Program(run, jax.random.key(0), [{"scale": jnp.asarray(0.1)}], 2, devices)
         program.trace()
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(1) as pool:  # settings of the `with` block around it do not hold in the thread
             tiles = pool.submit(program.compile).result().tiles
         values = [np.asarray(tile(*np.zeros((2, 2), np.uint32))["scale"]) for tile in tiles]
     assert [one.tolist() for one in values] == [[0.1, 0.1]] * 2
