@@ -12,7 +12,8 @@ class Extra(NamedTuple):
     """Indices of the numbers of an output that need extra feature columns.
 
     Attributes:
-        low: [a] int32, indices of rounded integers; each gets a column of its lowest bits.
+        low: [a] int32, indices of integers so large that a float may round them; each gets a column of its lowest 16
+            bits.
         special: [b] int32, indices of numbers that may be NaN or infinite; each gets three indicators.
         lattice: [c] int32, indices of numbers with fractions; each gets a column of the largest k such that 2^k divides
             it.
@@ -28,7 +29,7 @@ class Columns(NamedTuple):
 
     Attributes:
         extra: the numbers that need extra columns.
-        indices: [c] int32, indices of these columns in the result of `all_columns`.
+        indices: [c] int32, indices of the fitted columns in the result of `all_columns`.
     """
 
     extra: Extra
@@ -36,7 +37,7 @@ class Columns(NamedTuple):
 
 
 def find_extra(first: Outputs, second: Outputs, *, low_bits: bool) -> Extra:
-    """Finds the numbers of two samples that need extra columns; without `low_bits`, `lattice` is empty."""
+    """Finds the numbers of two samples that need extra columns; `lattice` is empty if `low_bits` is False."""
 
     def where(flags: list[np.ndarray]) -> np.ndarray:
         return np.flatnonzero(np.any(np.stack(flags), axis=0)).astype(np.int32)
@@ -81,9 +82,10 @@ def kept_columns(columns: Columns, outputs: Outputs) -> np.ndarray:
 
 
 def varying_columns(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns the indices ([c] int32) of columns that vary in two samples [n, m]; if none varies, the first index.
+    """Returns the indices ([c] int32) of columns that are not constant; if there are none, the first index.
 
-    A classifier learns nothing from the other columns.
+    A column is constant if it has the same value in all rows of both samples [n, m]. A classifier learns nothing from
+    constant columns.
     """
     varies = differ(first, first[:1]).any(axis=0) | differ(second, first[:1]).any(axis=0)
     return (np.flatnonzero(varies) if varies.any() else np.zeros(1)).astype(np.int32)

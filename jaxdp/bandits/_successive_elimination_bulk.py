@@ -25,7 +25,7 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         reports: the randomizer of rewards.
         leads: (active, sums) -> [num_arms]: for each arm, the maximum sum over active arms minus the arm's own sum.
-        radius: (params, sweeps) -> [] float; an arm is dropped if its sum is farther below the largest sum.
+        radius: (params, sweeps) -> [] float; an active arm is dropped if its entry of `leads` exceeds the radius.
         far_below: (params, active, sweeps, sums) -> [num_arms] bool, which arms to drop.
     """
 
@@ -63,8 +63,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def run_sweeps(block: tuple) -> tuple:
         """Runs the sweeps of a block until arms are dropped; returns (active, sweeps, sums, rounds used).
 
-        `block` is (params, public, reports by sweep and arm, rounds by sweep and arm, the round at which each sweep
-        ends, length). The last axis of each array is the batch axis.
+        `block` is (params, public, reports by sweep and arm, rounds by sweep and arm, the number of rounds until
+        each sweep ends, length). The last axis of each array is the batch axis.
         """
         params, public, reported, rounds, ends, length = block
 
@@ -100,8 +100,8 @@ def counts(algorithm: Algorithm) -> Counts:
     """Returns functions that play many rounds in one step, given each arm's number of plays and the sum of its reports.
 
     A sweep adds one bit to each sum, so it changes each entry of `leads` by at most 1, and the radius never decreases.
-    Therefore no arm can be dropped before the last of the next radius - (largest lead over active arms) sweeps, and the
-    order of the rounds in these sweeps does not matter.
+    Let d be the radius minus the largest lead over active arms, rounded down, but at least 1. No arm can be dropped
+    before the last of the next d sweeps, so the order of the rounds in these sweeps does not matter.
     """
 
     def sweeps_ahead(params: Any, public: Any) -> jax.Array:

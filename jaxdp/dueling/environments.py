@@ -69,8 +69,8 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or a pseudo-regret exceeds the range
             of JAX's default float type; if the link is unknown, or visits are not a `Visits`. The result's `params`
-            raises this error if link_scale is not finite and > 0, or makes utility differences overflow float64, or
-            moves a preference so close to 1/2 that float64 cannot represent it.
+            raises this error if link_scale is not finite and > 0, or makes utility differences overflow float64; or
+            if float64 rounds a preference to 1/2 at link_scale, but not at link_scale = 1, or the reverse.
 
     Values:
         link_scale: s > 0, by default 1; multiplies utility differences; as s tends to 0, duels become fair coins.

@@ -34,9 +34,10 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized label, int32 in {0, 1}; a Bernoulli variate of mean y replaces a float label y.
+    """Returns every user's randomized label, an integer in {0, 1}: int32 for float labels, else of the labels' dtype.
 
-    The variate replaces the label before randomization. Fair coin flips replace ties, 1/2, even at epsilon = inf.
+    Before randomization, a Bernoulli variate of mean y replaces a float label y. So fair coin flips replace ties, 1/2,
+    even at epsilon = inf.
     """
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):

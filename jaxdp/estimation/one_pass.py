@@ -68,11 +68,12 @@ class Recipe(NamedTuple):
 
 
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Runs one pass of SGD from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
+    """Runs one pass of SGD from theta = 0: theta <- P(theta - eta_t g_t).
 
-    The gradient at sample t, with features x, target y and weight w, is g_t = gain * w * slope(x^T theta, y) * x +
-    linear + ridge * theta. With K margins for each sample, slope(x^T theta, y) * x is the sum over k of the k-th slope
-    times the k-th features. The step size eta_t is rate, or rate / t (`Recipe.inverse_time`).
+    P is the projection onto the ball or, with `Recipe.zero_sum`, onto the ball's part with sum(theta) = 0. The gradient
+    at sample t, with features x, target y and weight w, is g_t = gain * w * slope(x^T theta, y) * x + linear + ridge *
+    theta. With K margins for each sample, slope(x^T theta, y) * x is the sum over k of the k-th slope times the k-th
+    features. The step size eta_t is rate, or rate / t (`Recipe.inverse_time`).
 
     Args:
         data: data of one lane. Under `jax.vmap` and without an optimiser, one kernel runs all lanes.

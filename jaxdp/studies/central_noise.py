@@ -41,7 +41,7 @@ def merge_noises(results: xr.Dataset) -> xr.Dataset:
 
     Returns:
         The results without separate K-norm estimators. At each epsilon, a merged estimator has the values for the noise
-        that the coordinate `noise` names.
+        that the coordinate `noise` names; for "none", the values of the estimator without `SUFFIX`.
     """
     names = results.estimator.values.tolist()
     merged_names = [name for name in names if not name.endswith(SUFFIX)]

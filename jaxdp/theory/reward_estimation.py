@@ -11,7 +11,8 @@ v. theta* is the true parameter, and theta^ is an estimate.
 Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64 arrays. Every
 function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; infinity is the non-private case. `delta`: in [0, 1); for a standard deviation in (0, 1).
+- `epsilon`: > 0; infinity is the non-private case.
+- `delta`: in [0, 1), but in (0, 1) for `objective_perturbation_stddev`.
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
 - `dim`: d, >= 1. `num_actions`: K, >= 2.
 - `feature_norm`: L, > 0, the bound |phi| <= L, which implies |x| <= 2 L.

@@ -12,7 +12,7 @@ from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
 HUGE = 1e30  # far beyond the bounds to which learners clip contexts and rewards; its square overflows in 32-bit floats
-# In two dimensions, users with the first two contexts and rewards of opposite sign are as far apart as possible.
+# For the first two contexts and rewards of opposite sign, the vectors (x x^T, y x) are as far apart as possible in L2.
 CONTEXTS = np.array([[HUGE, 0.0], [0.5 * HUGE, 0.75**0.5 * HUGE], [-0.8, 0.6], [np.nan, 0.0]])
 
 
@@ -31,7 +31,7 @@ def context_of(index: Any, num_arms: int, dim: int) -> Any:
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns two runs of one user each; x x^T and y x (for context x, reward y) differ as much as possible."""
+    """Returns two runs of one user each; (x x^T, y x), for context x and reward y, differs as much as possible."""
     return tuple(
         UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
