@@ -118,7 +118,7 @@ def objective_perturbation_full(
 
     Invalid records raise no error, since an error would reveal private data. Each record is corrected separately: a
     differential feature with a norm above 2 L is rescaled to norm 2 L, a differential feature with an entry that is not
-    finite is replaced by the zero vector, and labels are clipped to [0, 1].
+    finite is replaced by the zero vector, labels are clipped to [0, 1], and a NaN label counts as 0.
 
     Args:
         constants: "tight" or "paper"; determines the smallest allowed beta.

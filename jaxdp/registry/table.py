@@ -22,7 +22,7 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
         kind: "mechanism", "learner" or "estimator"; None means all.
         sources: whether to print the full source, and whether the claim is proved, instead of summary and paper.
         width: characters of a line, >= 40; None prints each entry in one line of any length, for searching. A name is
-            never cut; a longer name continues on the next line.
+            never cut: if it is longer than a line, it continues on the next line.
 
     Returns:
         Lines of text. A wide table has separate columns for claim, text and paper; a narrow table prints these one

@@ -23,7 +23,7 @@ from jaxdp.suite import _attack, v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
 LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in geometric means
-LEAST_SCORES["rewards"] = 1e-2  # if data have no truth, the non-private estimate has the error 0
+LEAST_SCORES["rewards"] = 1e-2  # for rankings, the error is the distance from the non-private estimate, and can be 0
 FORMATS = ("markdown", "text", "latex", "csv")
 
 
@@ -83,8 +83,9 @@ def _missing(record: Mapping[str, Any]) -> str:
 def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown") -> str:
     """Formats all standings, in one of `FORMATS`.
 
-    Except in CSV, no table mixes families, trust models, privacy units or kinds of claim. In Markdown, which breaks
-    wide tables, each instance has a table of its own. CSV has one table of all scores, with columns for these four.
+    CSV has one table of all scores, with columns for the family, the trust model, the privacy unit and the kind of
+    claim. In other formats, no table mixes any of these four. In Markdown, where wide tables would be broken into
+    several lines, each instance has a table of its own.
     """
     if format == "csv":
         return _as_csv(records)
@@ -166,10 +167,11 @@ def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
 
 
 def left_out(records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns the learners that `draw_standings` leaves out of a panel, with their numbers of finite scores.
+    """Returns texts that name the learners that `draw_standings` leaves out of a panel.
 
-    A panel shows only learners that have finite scores in all instances of its table, because means over other
-    instances differ. A table with one instance has no panel.
+    Each text also has the number of instances in which all scores of the learner are finite. A panel shows only
+    learners with finite scores in all instances of its table, because means over different sets of instances cannot be
+    compared. A table with one instance has no panel.
     """
     texts = []
     for group, scores in score_tables(records).items():
@@ -208,7 +210,7 @@ def _group(record: Mapping[str, Any], instance: str) -> Group | None:
     visits, unit = f" of {v1.VISITS} visits", claim["privacy_unit"]
     if record["unit"] == "person":
         unit += visits
-    elif unit.endswith(visits):  # the learner wrote this text itself; rows per round are in no table of persons
+    elif unit.endswith(visits):  # the claim itself has this ending; this keeps the row out of the table for persons
         unit += ", played per round"
     return instance.partition(".")[0], claim["trust_model"], unit, claim["kind"]
 
@@ -219,9 +221,10 @@ def _instances_of(record: Mapping[str, Any], group: Group) -> dict[str, Mapping[
 
 
 def _scores(records: Mapping[str, Mapping[str, Any]], group: Group) -> xr.DataArray:
-    """Returns regret divided by the regret of uniform play: (learner, instance, epsilon, seed).
+    """Returns each metric divided by the instance's unit of scores: (learner, instance, epsilon, seed).
 
-    The score is NaN if the instance was not played, and infinite if the regret of a played instance is NaN.
+    The unit is `Instance.uniform`: the regret of uniform play, or in the family "rewards" the error of the estimate 0.
+    The score is NaN if the instance was not played, and infinite if the metric of a played instance is NaN.
     """
     names = [name for name in v1.INSTANCES if any(name in _instances_of(record, group) for record in records.values())]
     rows = []

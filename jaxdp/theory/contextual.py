@@ -2,8 +2,8 @@
 
 Contexts and the model are in the unit ball. Bounds with an argument `scale` hold up to an unspecified constant factor,
 and up to logarithms of T if the source omits these. Arguments are numbers or arrays, which are broadcast; only epsilon
-may be infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
-Arguments of the functions:
+may be infinite. Results are float64 numbers or arrays. Every function raises a ValueError if an argument is out of
+range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; at infinity, terms with epsilon are 0, and so are `linear_order` and `generalized_linear_order`.
 - `delta`: in (0, 1).

@@ -5,8 +5,8 @@ Privacy*.
 
 Regret is the sum over rounds of 2 r(best) - r(left) - r(right), where r are the utilities. Arm 1 is the best arm, and
 Delta(1, i) is the probability that arm 1 beats arm i, minus 1/2. Arguments are numbers or arrays; only epsilon may be
-infinite. Results are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN.
-Arguments of the functions:
+infinite. Results are float64 numbers or arrays. Every function raises a ValueError if an argument is out of range or
+NaN. Arguments of the functions:
 
 - `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2; for the upper bound also T >= K, where K is the number of arms.

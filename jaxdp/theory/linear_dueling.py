@@ -5,8 +5,8 @@ without Compromising User Privacy*.
 
 Regret is the sum over rounds of 2 r(best) - r(left) - r(right), with r(x) = w*.x. Arms are in the unit ball of d
 dimensions, and |w*| <= 1. Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results
-are float64 arrays. Every function raises a ValueError if an argument is out of range or NaN. Arguments of the
-functions:
+are float64 numbers or arrays. Every function raises a ValueError if an argument is out of range or NaN. Arguments of
+the functions:
 
 - `epsilon`: > 0; at infinity the term with epsilon is 0.
 - `horizon`: T, >= 2 and > d / kappa^2.

@@ -8,8 +8,8 @@ Lower bounds are for squared errors. Upper bounds are for errors, and hold with 
 x x^T over the n samples, and lambda >= 0 is the ridge parameter. The squared norm of v that a matrix A induces is v^T A
 v. theta* is the true parameter, and theta^ is an estimate.
 
-Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64 arrays. Every
-function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
+Arguments are numbers or arrays, which are broadcast; only epsilon may be infinite. Results are float64 numbers or
+arrays. Every function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; infinity is the non-private case.
 - `delta`: in [0, 1), but in (0, 1) for `objective_perturbation_stddev`.

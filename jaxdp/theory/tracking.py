@@ -5,8 +5,8 @@ all bounds here except `window_upper`, without logarithms of T and 1 / delta.
 
 In section 2.1 of the paper, S is the number of distributions of a stochastic adversary, which therefore shifts S - 1
 times. Here S is the comparator's number of switches. Arguments are numbers or arrays, which are broadcast; only epsilon
-may be infinite. Results are float64 arrays; they bound the expected dynamic regret unless a docstring says otherwise.
-Every function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
+may be infinite. Results are float64 numbers or arrays; they bound the expected dynamic regret unless a docstring says
+otherwise. Every function raises a ValueError if an argument is out of range or NaN. Arguments of the functions:
 
 - `epsilon`: > 0; at infinity the terms with epsilon are 0.
 - `horizon`: T, >= 2.

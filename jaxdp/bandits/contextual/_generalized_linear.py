@@ -47,7 +47,8 @@ class Params:
         randomizer: parameters of the randomizer of the report. The residual g(x^T w) - y takes the place of the reward,
             and residual_bound the place of reward_bound.
         radii: bounds on the noise of the sums.
-        descent: step sizes, and the bound on prediction errors, which is one term of the ellipsoid's radius.
+        descent: the step size, and the constants of the bound on prediction errors, which is one term of the
+            ellipsoid's radius.
         confidence_multiplier: [] float > 0, the factor that multiplies the ellipsoid's radius.
     """
 
@@ -141,7 +142,8 @@ def generalized_linear(
 
     Deviations:
         - Gradients have norms of up to 2 C + 1, but the paper's noise is calibrated to the norm C. With the paper's
-          noise the release is not private.
+          noise, the claim does not hold for every C: at epsilon = 0.9 and delta = 1e-5 it fails at C = 0.4, and holds
+          at C = 1 only by the slack of the paper's calibration.
         - The paper also releases (x^T w) x. Here the server computes this vector from the report of x x^T and from w.
           The other two moments are one release, with isotropic, analytically calibrated noise.
         - The published radius is stated only up to a constant factor, so there is no `constants="paper"`;
@@ -204,7 +206,8 @@ def generalized_linear(
             **{name: randomizer_inputs[name] for name in randomizer_names}, reward_bound=residual_bound
         )
         bound, outer_stddev = float(reports.reward_bound), float(reports.noise_stddev)
-        cross_stddev = float(reports.cross_stddev)  # the noise's standard deviation in each entry of r x / Y
+        # The noise of r x / Y: its standard deviation in each entry or, for "l2_ball", its sub-Gaussian parameter.
+        cross_stddev = float(reports.cross_stddev)
         radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
         # The noise of the sums from which the model is computed. In every direction, the noise of x x^T w in a report

@@ -22,7 +22,7 @@ class Run:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
         guarantee: (**values) -> dict of claims keyed by name. On the host: returns a claim for each algorithm and, if
-            the environment has `user_level`, a claim for a person.
+            the environment has `user_level`, a claim for a person, unless the learner's claim is for a person.
         dims: names of the dimensions of each output, or a function that returns the names for given shapes of the
             outputs.
         coords: maps the name of a dimension to its coordinates; dimensions may be left out.
@@ -63,9 +63,9 @@ class Run:
         Args:
             *unnamed: must be empty; otherwise an error asks for keyword arguments.
             **values: the values of `params`. Each is either one value for all points, or a list with one value for each
-                point. All lists must have the same length, and point i has the i-th value of every list. For all
-                combinations of two lists use `sweep`. If a value is itself a list or an array, pass a list with one
-                copy for each point.
+                point. A tuple, a range or an array with axes counts as a list. All lists must have the same length, and
+                point i has the i-th value of every list. For all combinations of two lists use `sweep`. If a value is
+                itself such a list, pass a list with one copy for each point.
 
         Returns:
             (params, in_axes): one pytree with leaves on the host, and its `in_axes` for `jax.vmap`. A leaf that varies

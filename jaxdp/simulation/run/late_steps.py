@@ -39,9 +39,10 @@ class _Steps(NamedTuple):
 def play_late(
     late: Late, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> Play:
-    """Plays up to round `stop` or until the learner stops, with the keys and the results of single rounds.
+    """Plays the rounds before round `stop`, counted from 0, or until the learner stops.
 
-    The learner gets a report from every round.
+    Keys and results are the same as if rounds were played one by one with `Late.update`. The learner must get a report
+    from every round, so it must not be the result of `per_person`.
     """
     learner, late_params = late.learner, params["learner"]
     learner_params, env_params = late_params.learner, params["environment"]
@@ -69,7 +70,7 @@ def play_late(
         chosen = learner.act(key, learner_params, public.learner, None)
         target = jnp.where(public.waits & ~chooses, public.action.astype(chosen.dtype), chosen)
 
-        # The lane plays a round if it uses no more reports of the latest round.
+        # The lane plays a round before `stop` if all arrived reports are queued, and it first uses none of them.
         arrived = jnp.asarray(late_params.arrived)
         uses_more = chooses & late.is_ready(state, public.used, late.slot_of(target), arrived[play.round])
         uses_more &= ~is_done(public.learner)

@@ -18,7 +18,8 @@ class Snapshot(NamedTuple):
     """The state of one lane at a checkpoint, which is the argument of functions in `record`.
 
     Attributes:
-        params: parameters of the run, with the entries "learner" and "environment".
+        params: parameters of the run, with the entries "learner" and "environment". With late feedback, the parameters
+            of the learner that you passed are `params["learner"].learner`.
         public: the learner's released state. With late feedback, the released state of the learner that you passed
             is `public.learner`.
         world: the environment's state.

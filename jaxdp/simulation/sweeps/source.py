@@ -53,9 +53,9 @@ class Source(Protocol):
         """Returns the best number of lanes in a chunk, a multiple of the tile size.
 
         Args:
-            sharers: number of processes that share the chunks of a store. Chunks should then be small, as a process
-                that is killed loses its unfinished chunk. None if there is no store; then only memory limits the size
-                of chunks.
+            sharers: number of processes that share the chunks of a store; None if there is no store. With a store,
+                chunks should be small, as a process that is killed loses its unfinished chunk. `LocalSource` without a
+                store limits chunks only by memory. `RemoteSource` ignores this number.
         """
         ...
 
