@@ -1,4 +1,7 @@
-"""Decides whether outputs that change while every recorded release is held fixed have no noise or unrecorded noise."""
+"""Examines outputs that change although every recorded release is held fixed, and decides whether this is a fault.
+
+The users of the original run are called the base. A neighbour replaces one of them (see `jaxdp.audit.replay`).
+"""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,8 +19,9 @@ from jaxdp.core import State
 
 KEYS = 4096  # keys for each run
 # Shifts of recorded values show which outputs depend on them. A shift is (signed size, digit): an entry moves the other
-# way if its index has this binary digit; with digit 0, all entries move the same way. Any choice of a largest or
-# smallest entry changes under at least one shift.
+# way if its index in the flat array has this binary digit (1, 2 or 4); with digit 0, all entries move the same way. A
+# choice of the largest or smallest entry changes under at least one shift if another entry is less than 2e6 away, and
+# the indices of the two entries differ in one of these digits.
 SHIFTS = tuple(
     (sign * size, digit) for size, digit in ((1.0, 0), (1e6, 0), (1e6, 1), (1e6, 2), (1e6, 4)) for sign in (1, -1)
 )
@@ -42,7 +46,7 @@ class Played(NamedTuple):
 
 
 def check_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
-    """Finds faults in the changes of the view; these occur although every mechanism gets the base's value.
+    """Returns faults and notes on parts of the view that changed although every mechanism got the base's value.
 
     The changes of plays, reports, public states and the stop are examined separately:
 
@@ -84,8 +88,9 @@ def _around(what: str) -> str:
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
-    """Returns whether all changed entries of the view vary with the key; an integer must vary in at least one step."""
-    # For an integer, such as a label that is seldom flipped, it is enough to vary in one of the steps.
+    """Returns whether all changed entries of the view vary with the key."""
+    # A float must vary in every step in which it changed. For an integer or a bool, such as a label that is seldom
+    # flipped, it is enough to vary in one step with a change, of any run.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []
     for run, changed in changed_runs:
@@ -129,7 +134,7 @@ def _find_random(
 def played_plan(
     scene: Scene, step: Step, keys: Any, users: UserData, public: Any
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
-    """Returns a round's recorded play, or the plan with these keys and public state; and a block's slots."""
+    """Returns the play of a step (a round's recorded action, or else the plan for these keys), and a block's slots."""
     if scene.path == "rounds":
         return at(scene.transcript.actions, step.start), ()
     plan = choose(scene, step, keys, users, public, no_tape)

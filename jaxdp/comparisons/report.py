@@ -97,13 +97,14 @@ def write_report(
             dataset has, or else the first output that has only the dimensions listed under Raises.
         epsilon: one of the dataset's budgets. A figure against epsilon marks it if it is finite, and the table of
             guesses has only this budget. With None, the figure marks no budget and the table has all budgets.
-        audit: rows of `python -m jaxdp audit --json`. A row belongs to the claims of the learner or estimator of the
-            same name that have the row's privacy unit. If the dataset has units, a name may include the unit, such as
-            "ucb per person".
+        audit: rows of `python -m jaxdp audit --json`. A row belongs to a claim if it has the name of the claim's
+            learner or estimator, and the claim's privacy unit. If several rows belong to a claim, the last one is
+            shown. If the dataset has units, a row's name may include the unit, such as "ucb per person". A row without
+            a privacy unit is about a round, unless its name ends in "per person".
         command: the command that wrote the page; "" leaves it out.
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         unpaired: names of the learners that were simulated by counts, as in `Comparison.unpaired`. A dataset does not
-            contain them.
+            record which learners were simulated by counts.
 
     Raises:
         ValueError: if the dataset lacks the dimension epsilon, the metric, the given epsilon or an unpaired learner; if
@@ -265,7 +266,8 @@ class ClaimRow(NamedTuple):
     def _is_attacked_by(self, row: Mapping[str, Any]) -> bool:
         """Returns whether an audit row has the claim's name and privacy unit."""
         claim_unit = "person" if self.claim.unit == "person" else "round"
-        # A run per round also claims a larger budget for a person; attacks on a learner per person do not attack that.
+        # A run with the unit "round" may have a second claim, for a person, at a larger budget. Attacks on a learner
+        # with the unit "person" do not attack this second claim.
         names = {self.name, self.learner} if self.unit in ("", claim_unit) else {self.name}
         unit = row.get("privacy_unit")
         if not unit and claim_unit == "person":  # a row without a unit is about a round, unless its name says otherwise

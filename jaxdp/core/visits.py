@@ -120,8 +120,8 @@ class Visits:
         """Returns the schedule of a log, from the id of the person in each round.
 
         Args:
-            ids: [horizon] integers or strings, the person of each round. People are indexed in the order of their first
-                visits.
+            ids: [horizon] integers or strings, the person of each round; pass a pandas column of strings, which has
+                the dtype object in NumPy, as a list. People are indexed in the order of their first visits.
 
         Returns:
             A schedule with the same number of rounds.

@@ -14,7 +14,8 @@ from jaxdp.estimation.objectives import Evaluation
 from jaxdp.numerics.eigen import Eigen, eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
-FARTHEST = 1e6  # radius of searches without a bound, which may have no minimum; products of its powers fit float32
+# Replaces an infinite radius, since an objective may have no minimum. Products in `secular` then fit float32.
+FARTHEST = 1e6
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
 ROUNDINGS = 8  # rounding errors, relative to the largest eigenvalue or to 1, are at most this times sqrt(dim) eps
@@ -57,9 +58,10 @@ def minimize_quadratic_on_ball(
 
     Returns:
         [dim] float: theta(nu) = (H + nu I)^-1 linear. If H is positive definite and |theta(0)| <= radius, nu is 0.
-        Otherwise nu is the root of |theta(nu)| = radius for which H + nu I is positive definite. If H is indefinite,
-        there may be no such root; then nu is just above the absolute value of the lowest eigenvalue, and the result is
-        not the minimiser.
+        Otherwise nu is the root of |theta(nu)| = radius for which H + nu I is positive definite. If H is singular or
+        indefinite, there may be no such root; then nu is just above the absolute value of the lowest eigenvalue. For a
+        positive semidefinite H the result is then the minimiser of least norm, up to rounding; for an indefinite H it
+        is not the minimiser.
 
     Source:
         More & Sorensen (1983): Newton's method for the root of 1 / |theta(nu)| - 1 / radius.
@@ -92,8 +94,8 @@ def minimize_quadratic_on_ball(
 def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
     """Returns whether the curvature and the slope along each eigenvector are zero up to rounding, as [dim] bool.
 
-    `slopes` ([dim]) are the components of the linear term along the eigenvectors. The bound on their rounding errors
-    holds for features of size about 1.
+    `slopes` ([dim]) are the components of a gradient or of the linear term along the eigenvectors. The bound on their
+    rounding errors holds for features of size about 1.
     """
     level = relative_rounding(eigenvalues)
     is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
@@ -142,8 +144,8 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
 
     Args:
         radius: [] float > 0; if it is infinite, steps stay in a ball of radius `FARTHEST`.
-        zero_sum: keep the components' sum at zero. Gradients and Hessians must then vanish along the ones vector, as
-            they do for centred features.
+        zero_sum: keep the components' sum at zero. Gradients must then sum to zero, and the ones vector must be an
+            eigenvector of Hessians, as it is for centred features without a ridge or with a scalar one.
 
     Returns:
         An Optax transformation for parameters of shape [dim].
@@ -173,7 +175,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
             lambda candidate, previous: jnp.where(better, candidate, previous), best, state._replace(damping=damping)
         )
 
-        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # used if the Hessian vanishes
+        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # used if larger
         curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)
         shift = best.damping * curvature
         model = best.hessian + shift * jnp.eye(theta.shape[0], dtype=theta.dtype)

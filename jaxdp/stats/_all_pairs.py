@@ -15,7 +15,8 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
 
     You may look at the means first and then choose pairs, for example all pairs that include the smallest mean. Suppose
     that every pair with p_adjusted <= 1 - confidence is declared different. At each point of the other dimensions, the
-    probability that any of these declarations is wrong is then at most 1 - confidence.
+    probability that any of these declarations is wrong is then at most 1 - confidence if differences are normally
+    distributed.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.

@@ -37,10 +37,11 @@ def paired(
     Returns:
         A Dataset along the other labels. Its variables are `difference` (label minus `against`) and the limits `low`
         and `high` of its confidence interval; `p_value`, the two-sided p-value of the hypothesis of no difference (1 if
-        all differences are 0, NaN for a single seed); and `p_adjusted`, which is corrected by Holm's method for all
-        comparisons in the result, along all dimensions. If every mean with p_adjusted <= 0.05 is declared different,
-        the probability that any of these declarations is wrong is at most 5%. The p-values of a comparison with a NaN
-        are NaN, but the comparison counts in the correction.
+        all differences are 0); and `p_adjusted`, which is corrected by Holm's method for all comparisons in the result,
+        along all dimensions. If every mean with p_adjusted <= 0.05 is declared different, the probability that any of
+        these declarations is wrong is at most 5% if differences are normally distributed. Limits and p-values are NaN
+        for a single seed, and for a comparison with a value that is NaN or infinite. Such a comparison counts in the
+        correction.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or

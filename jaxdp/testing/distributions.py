@@ -32,7 +32,7 @@ class Sampling(NamedTuple):
         checkpoints: rounds after which outputs are compared.
         num_lanes: number of lanes at each epsilon and for each engine.
         key: key of the lanes.
-        tolerance: values with a smaller relative or absolute difference count as equal.
+        tolerance: as for `distance`, >= 0.
     """
 
     learner: Learner
@@ -63,7 +63,7 @@ def sampling(
     """Returns the lanes and checkpoints at which a learner's counts are compared with its rounds.
 
     If the grid point `values` has `epsilon`, `num_lanes` lanes are drawn at infinity, at epsilon and at each of several
-    smaller values. Numbers that differ by at most `tolerance` (relative or absolute) count as equal.
+    smaller values. `tolerance` is passed to `distance`.
     """
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
@@ -139,7 +139,7 @@ def check_distribution(learner: Learner, environment: Environment, values: Mappi
 def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
     """Returns the largest distance between two empirical distribution functions.
 
-    Values within the tolerance count as equal, and NaN counts as infinity.
+    Values count as equal if they differ by at most tolerance * (1 + |value|). NaN counts as infinity.
     """
     first, second = (values.astype(np.float64) for values in (first, second))
     first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))

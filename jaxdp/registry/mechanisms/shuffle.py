@@ -84,7 +84,7 @@ ENTRIES = {
     "shuffled_randomized_response": mechanism_entry(
         summary="counts the ones of a shuffled batch of binary randomized responses",
         source="Cheu et al. (2019); the hockey-stick divergence of the two distributions of the count",
-        reached=0.7,  # beyond delta, the claim is only reached in the far tail of a count
+        reached=0.7,  # the event that attains the claim, a large count, has a probability of only 0.4%
         factory=mechanisms.shuffled_ones,
         sizes={"num_users": 100},
         values=VALUES,
