@@ -124,8 +124,8 @@ def scoreboard(
             of a row share this probability evenly, except that a repeated attack with all trials has half of it.
         thorough: if True, every path (also blocks) gets all trials and a long search (also for a learner), every point
             is attacked (a second point on all paths), and the grey box looks at both points.
-        searched: whether to search inputs and to attack `points`. If False, only the given inputs at the registered
-            values and at the second point are attacked, which is quicker and finds less.
+        searched: whether to search inputs and to attack `Target.points`. If False, only the given inputs at the
+            registered values and at the second point are attacked, which is quicker and finds less.
         turn: index, modulo the number of points, of the point of other values to attack; unused if `thorough`.
         before: function called before each step, for a progress bar.
 

@@ -30,7 +30,8 @@ class SearchEffort(NamedTuple):
     Attributes:
         pairs: pairs in each generation, >= 4.
         generations: number of generations, >= 1; in each generation after the first, half of the pairs are new.
-        draws: outputs under each input for each score of a pair, >= 64; rounded up to a multiple of a power of two.
+        draws: outputs under each input for each score of a pair, >= 64; rounded up to a multiple of a power of two that
+            is <= draws and depends on the size of an output.
     """
 
     pairs: int

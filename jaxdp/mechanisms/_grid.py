@@ -196,8 +196,8 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
     """Returns each noisy value minus the largest noisy value on the last axis among entries with `among` True.
 
-    Results are differences of integers, rounded to floats: <= 0 where `among` is True, and meaningless elsewhere. If
-    the scale is NaN, all results are NaN. None means that `among` is True for all entries.
+    Results are differences of integer numbers of steps, rounded to floats: <= 0 where `among` is True, and meaningless
+    elsewhere. If the scale is NaN, all results are NaN. None means that `among` is True for all entries.
     """
     base, remainder = split(exact, jnp.maximum(grid.step, 1))
     steps = jnp.clip(jnp.round(remainder * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)

@@ -208,7 +208,7 @@ def gaussian(
 
     Raises:
         ValueError: if values are not as for `laplace`; or if noise_stddev or l2_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not >= 0 (noise_stddev) or not > 0 (l2_sensitivity).
+            Python or NumPy number that is not >= 0 (noise_stddev), or not finite and > 0 (l2_sensitivity).
 
     Privacy:
         - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:

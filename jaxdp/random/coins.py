@@ -18,15 +18,16 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws independent Bernoulli variates, each 1 with the given probability and otherwise 0.
 
-    For a fixed key, a larger probability can change a result only from 0 to 1. In float32, random bits come from
-    `simulation_bits`. Use the function for simulated worlds, not for noise on which privacy depends.
+    For a fixed key, a larger probability can change a result only from 0 to 1. In float32, with a Threefry key, random
+    bits come from `simulation_bits`. Use the function for simulated worlds, not for noise on which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype, each 0 or 1. In float32 on CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the same dtype, each 0 or 1. In float32 on CPU, with a Threefry key, lanes of `jax.vmap` are the fast
+        axis if n <= 16.
 
     Deviations:
         In float32 a probability is rounded up to a multiple of 2^-24 (2^-23 if the key is not a Threefry key).
@@ -46,8 +47,9 @@ def coins_but_one(
 ) -> jax.Array:
     """Draws independent Bernoulli variates with the same probability of 1 at every index except one.
 
-    The probabilities are not stored as an array. In float32, random bits come from `simulation_bits`, and a probability
-    is rounded as in `coins`. Use the function for simulated worlds, not for noise on which privacy depends.
+    In float32, with a Threefry key, the probabilities are not stored as an array, and random bits come from
+    `simulation_bits`. Probabilities are rounded as in `coins`. Use the function for simulated worlds, not for noise on
+    which privacy depends.
 
     Args:
         key: [] typed PRNG key, not used for anything else.
@@ -57,8 +59,8 @@ def coins_but_one(
         other_probability: [] of the same dtype, the probability at all other indices.
 
     Returns:
-        [n] of the dtype of `probability`, each 1 or 0. In float32 on CPU, lanes of `jax.vmap` are the fast
-        axis (see `lanes_last_if_many`).
+        [n] of the dtype of `probability`, each 1 or 0. In float32 on CPU, with a Threefry key, lanes of `jax.vmap` are
+        the fast axis (see `lanes_last_if_many`).
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))

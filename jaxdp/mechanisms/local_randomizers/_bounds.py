@@ -48,7 +48,7 @@ class Additive(NamedTuple):
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
-        """Returns the sum of the proxies of value (Hoeffding's lemma) and noise (infinite for Laplace noise)."""
+        """Returns the sum of the proxies of value (Hoeffding's lemma) and noise (Laplace: infinite if scale > 0)."""
         noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
         return self.half_width**2 + noise
 

@@ -52,9 +52,9 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
         has the dtype of the totals, int32 or int64.
 
     Raises:
-        ValueError: if num_labels < 2. The result's `params` raises this error if epsilon is not > 0, or is so small
-            that estimates would overflow. `report` raises it if labels are not integers of a dtype that can represent
-            K - 1.
+        ValueError: if num_labels is not an integer >= 2. The result's `params` raises this error if epsilon is not > 0,
+            or is so small that estimates would overflow. `report` raises it if labels are not integers of a dtype that
+            can represent K - 1.
 
     Values:
         epsilon: the privacy budget, > 0.

@@ -148,7 +148,7 @@ class Growth:
         elif metadata["data_type"] != "string":
             if np.can_cast(values.dtype, np.dtype(metadata["data_type"])):
                 return None
-            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # no file is named with "." yet
+            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # files named with "." are unused
                 return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
         raise ValueError(
             f"store must have a type for {dim} that holds the new values, got {self.store.path}, where it is "

@@ -24,7 +24,7 @@ from jaxdp.simulation.sweeps.source import Source
 if TYPE_CHECKING:
     import xarray as xr
 
-LANES_TRIED = 256  # minimum number of lanes (some repeated) of a program that are tested in other positions of tiles
+LANES_TRIED = 256  # minimum number of a program's lanes (repeated if fewer) that are tested in other positions of tiles
 TURNS = (8, 24)  # numbers of positions by which lanes are moved
 
 
