@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxdp.validation import warn_caller
 
 GROUP = "jaxdp.register"
-_tried: set[str] = set()  # `GROUP` once its entry points were read, and the values of these entry points
+_tried: set[str] = set()  # values of the entry points that were tried, and `GROUP` once they were listed
 _imported: dict[str, None] = {}  # names of modules that `import_modules` imported, in order
 
 
@@ -48,7 +48,8 @@ def import_modules(names: Iterable[str]) -> None:
         names: dotted names of modules, as in an `import` statement.
 
     Raises:
-        ValueError: if a module does not exist, its import fails, or it registers nothing.
+        ValueError: if a name is not a dotted name, a module does not exist, its import fails, or it registers nothing.
+            A module that other code has already imported is accepted if users have registered any entry.
     """
     folder = str(Path.cwd())
     if folder not in sys.path and "" not in sys.path:
@@ -71,7 +72,7 @@ def import_modules(names: Iterable[str]) -> None:
 
 def _registered_ids() -> dict[str, int]:
     """Returns `id(entry)` of each entry that users have registered, keyed by name."""
-    from jaxdp.registry.registered import user_entries  # a late import: this module imports all entries
+    from jaxdp.registry.registered import user_entries  # a late import, because `registered` imports all entries
 
     return {name: id(entry) for name, entry in user_entries().items()}
 

@@ -16,7 +16,7 @@ from jaxdp.validation import check_choice
 
 HERE = Path(__file__).parent
 MOST = 0.85  # default of `reached`: fraction of the claimed budget that attacks find on correct code with 10^6 trials
-BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimators are attacked
+BUDGETS = (0.1, 4.0)  # further values of epsilon at which an entry is attacked if its `grid` has no epsilon
 
 
 class Table(dict[str, Any]):
@@ -54,7 +54,7 @@ def _collect() -> dict[str, Entry]:
 
 
 def _with_audit_settings(entry: Entry) -> Entry:
-    """Adds default values of `reached` and `grid` to an entry, unless the entry claims nothing."""
+    """Fills in `reached` and the epsilons of `grid` where an entry lacks them, unless the entry claims nothing."""
     if entry.proof == "none":
         return entry
     grid = dict(entry.grid)
@@ -86,18 +86,19 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     """Adds your own learner, estimator or mechanism to the tables, for this process.
 
     Then `python -m jaxdp list` lists it, `python -m jaxdp audit` attacks it, and `jaxdp.testing.check_registered`
-    checks it. The commands find it if `register` is called in a module that `--with MODULE` names, or that your
-    distribution declares as an entry point of the group `jaxdp.register`.
+    checks it. The commands find it if `register` is called by a module that `--with MODULE` names, or by an entry
+    point (a module or a function) of the group `jaxdp.register` that your distribution declares.
 
     Args:
-        name: a new name of letters, digits and underscores.
+        name: a name of letters, digits and underscores that does not start with a digit; new, except with `replace`.
         entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
         replace: whether the entry may replace your earlier entry of this name, for example when a notebook's cell runs
             again.
 
     Raises:
         ValueError: if the name is taken (with `replace`: by an entry of the library) or is not an identifier; if entry
-            has another type, its factory returns an object of another type, or `values` do not fit.
+            has another type; if the factory of a learner or an estimator returns an object of another type; if `params`
+            or `guarantee` does not accept `values`; or if `guarantee` does not return a Guarantee.
 
     Examples:
         >>> from jaxdp.registry import LEARNERS, register
@@ -132,7 +133,8 @@ def claim_of(entry: Any) -> Guarantee:
     """Returns the claim of an entry at its values.
 
     Raises:
-        ValueError: if `params` or `guarantee` does not accept the values, or `guarantee` does not return a Guarantee.
+        ValueError: if the factory of a learner or an estimator returns an object of another type, `params` or
+            `guarantee` does not accept the values, or `guarantee` does not return a Guarantee.
     """
     algorithm = entry.make()
     try:

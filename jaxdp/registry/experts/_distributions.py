@@ -1,4 +1,4 @@
-"""Common parts of the exact distributions of several learners that predict from experts."""
+"""Common parts of the exact distributions of several learners that predict from experts' advice."""
 
 import functools
 from collections.abc import Callable, Hashable, Iterator
@@ -25,7 +25,7 @@ def all_below(queries: tuple[float, ...], epsilon: float) -> float:
 
 
 def losses_of(data: UserData, *, binary: bool = False) -> np.ndarray:
-    """Returns losses [num_rounds, num_experts] as learners use them: in [0, 1], NaN as 0, and rounded if `binary`."""
+    """Returns losses [num_rounds, num_experts], clipped to [0, 1]; NaN becomes 0. `binary` rounds them to 0 or 1."""
     losses = np.clip(np.nan_to_num(np.asarray(data.answers, np.float64)), 0, 1)
     return np.round(losses) if binary else losses
 
@@ -39,12 +39,14 @@ def distribution_of_rounds(
     *,
     has_clock: bool = True,
 ) -> OutputDistribution:
-    """Returns the distribution of the plays and of `public` after every round.
+    """Returns the joint distribution of all plays and of `public` after every round.
+
+    Rounds are numbered from 0.
 
     Args:
         rounds: number of rounds.
-        first: states before the first round, with their probabilities.
-        later: (round, state before the round) -> states after the round, with their probabilities.
+        first: states before the first round, each with its probability.
+        later: (round, state before the round) -> states after the round, each with its probability.
         expert: (round, state before the round) -> the expert that is played.
         shown: (rounds played, state) -> the content of `public` except the number of rounds played.
         has_clock: whether `public` starts with the number of rounds played.

@@ -1,4 +1,4 @@
-"""Worlds, users and neighbours for several learners that predict from experts."""
+"""Worlds, users and neighbours for several learners that predict from experts' advice."""
 
 from functools import partial
 
@@ -12,12 +12,12 @@ from jaxdp.core import Environment, default_float
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
 
-# Users may have losses outside of [0, 1], which a learner clips.
+# Losses of users are outside of [0, 1]. A learner clips them to 0 ("no loss") or 1 ("a loss").
 LOW, HIGH = -2.0, 3.0
 
 
 def adaptive(num_experts: int) -> Environment:
-    """Makes a world with mean losses from .1 to .9; the expert of the previous round has a larger mean loss."""
+    """Makes a world with mean losses from .1 to .9; the expert played last has a mean loss larger by .1."""
     return experts.adaptive_losses(spread(0.1, 0.9, num_experts), penalty=0.1)
 
 
@@ -32,7 +32,7 @@ def shifting(num_experts: int, horizon: int) -> Environment:
 
 
 def punishing(num_experts: int) -> Environment:
-    """Makes a world in which the expert of the previous round has a loss of 1."""
+    """Makes a world in which the expert played in the previous round has a loss of 1."""
     return experts.punish_repeats(num_experts=num_experts, memory=1)
 
 
@@ -63,7 +63,7 @@ def first_or_others(num_experts: int, *who: str) -> np.ndarray:
 
 
 def loss_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the round with index `round_`.
+    """Returns users of two runs of len(others) + 1 rounds, who differ in the round with index `round_`.
 
     In that round only the first expert has a loss in the first run, and only the other experts have a loss in the
     second run. In each of the other rounds, `others` names the experts with a loss: "first", "others" (all except the
@@ -75,12 +75,12 @@ def loss_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, U
 
 
 def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of three rounds who differ in the first round; only this round has losses."""
+    """Returns users of two runs of three rounds, who differ in the first round; only this round has losses."""
     return loss_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of `horizon` rounds who differ in the first round; only this round has losses."""
+    """Returns users of two runs of `horizon` rounds, who differ in the first round; only this round has losses."""
     return loss_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 

@@ -38,10 +38,10 @@ def lazy_weights_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the plays and of `public`.
 
-    After each batch except the last the sequence is kept with probability (1 - p) * exp(-rate * loss), where p is
+    After each batch except the last, the sequence is kept with probability (1 - p) * exp(-rate * loss), where p is
     `fake_switch_prob` and loss is the sequence's loss in the batch. If the sequence is not kept, a new sequence is
-    drawn with probability proportional to prior * exp(-rate * total loss so far). After `budget` resamples, the
-    sequence is always kept. All sequences of the class are enumerated.
+    drawn with probability proportional to its prior * exp(-rate * its total loss so far). After `budget` resamples, the
+    sequence is always kept. All sequences of the class are enumerated; for None, the class is `static()`.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -63,7 +63,7 @@ def lazy_weights_distribution(
             yield Played(path, played.resamples + 1), (1 - keep_prob) * weight / math.fsum(weights.values())
 
     def public_content(round_: int, played: Played) -> tuple[Hashable, ...]:
-        """Returns `public` after `round_` rounds: the expert, the number of switches, and the number of resamples."""
+        """Returns the expert, the number of switches (0 unless the class is `switching`), and the resamples so far."""
         step = min(round_, horizon - 1) // batch
         switches = _switches(played.sequence[: step + 1]) if hasattr(sequences, "num_switches") else 0
         return played.sequence[step], switches, played.resamples
@@ -77,10 +77,7 @@ def lazy_weights_distribution(
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
-    """Returns the sequences of a class with their prior probabilities.
-
-    The prior is uniform over sequences with at most S switches, or the distribution of a Markov chain.
-    """
+    """Returns each sequence's prior probability: uniform over at most S switches, or from the class's switch rate."""
     listed = itertools.product(range(num_experts), repeat=steps)
     rate = getattr(sequences, "switch_rate", None)
     if rate is not None:
@@ -111,15 +108,15 @@ def losses_of_batches(num_experts: int, horizon: int) -> tuple[UserData, UserDat
 
 
 LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with its own accounting"
-# Several of the seven decisions abandon a sequence, but only one new sequence may be drawn.
+# Each of the seven decisions would draw a sequence with probability >= 0.3; the budget permits only one draw.
 A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, a_loss_of_a_long_run)
 
 
-# With so few rounds, the probability of a fake switch is 1.
+# With so few rounds, the tuned `fake_switch_prob` is 1: every decision draws a new sequence.
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
-    reached=0.8,  # the true fraction is 0.895; at most two of the losses change resamples as much as the claim allows
+    reached=0.8,  # the true fraction is 0.895; the decisions are fixed, but the claim includes the cost of one
     factory=experts.lazy_weights,
     sizes={"num_experts": 2, "horizon": 4},
     values={"epsilon": 4.0, "delta": 1e-3},
@@ -153,7 +150,7 @@ ENTRIES = {
         reached=0.5,  # the true fraction is 0.590; a loss before a switch says little about later plays
         variant={"sequences": classes.markov(switch_rate=0.05)},
         environment=shifting,
-        # Nearly every decision abandons the sequence, but only one new sequence may be drawn.
+        # Each of the four decisions would draw a sequence with probability >= 0.5; the budget permits only one draw.
         second=Second(
             {"horizon": 5},
             {"batch": 1, "fake_switch_prob": 0.5, "budget": 1, "learning_rate": 0.8},

@@ -19,7 +19,7 @@ ORDER = 330  # position of the entries in lists
 def limited_updates_distribution(
     params: Any, data: UserData, *, num_experts: int, losses: str = "bounded"
 ) -> OutputDistribution:
-    """Returns the distribution of plays.
+    """Returns the distribution of the plays and of `public`.
 
     In rounds 2^k to 2^(k+1) - 1, counted from 1, the learner plays the expert with the smallest noisy total loss in
     rounds 2^(k-1) to 2^k - 1. In round 1 it plays a uniform expert.
@@ -49,8 +49,9 @@ def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs of twelve rounds, who differ in round two.
 
-    The blocks are the rounds 1, 2-3, 4-7 and most of 8-15. In rounds 1 to 3 only the first expert has a loss, except in
-    round two of the second run, in which only the others have a loss. Later rounds have no losses.
+    The blocks are the rounds 1, 2-3, 4-7 and 8-12, as the last block is cut off. In rounds 1 to 3 only the first expert
+    has a loss, except in round two of the second run, in which only the others have a loss. Later rounds have no
+    losses.
     """
     return loss_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
@@ -70,7 +71,7 @@ LIMITED_UPDATES = expert_entry(
 )
 ENTRIES = {
     "limited_updates": LIMITED_UPDATES,
-    # Users of learners with binary losses never have NaN.
+    # Users have no NaN: in the engine "counts", one NaN would make a total NaN, and the total would count as 0.
     "limited_updates_binary": replace(
         LIMITED_UPDATES,
         summary="plays in each block of rounds the best expert of the previous block, for losses of 0 or 1",

@@ -18,10 +18,10 @@ ORDER = 340  # position of the entries in lists
 def limited_updates_oblivious_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int
 ) -> OutputDistribution:
-    """Returns the distribution of the plays.
+    """Returns the distribution of the plays and of `public`.
 
-    After each batch of rounds, an expert is drawn with probability proportional to exp(-rate * total), where total is
-    the expert's loss in all rounds so far. The first expert is uniform.
+    After each batch except the last, an expert is drawn with probability proportional to exp(-rate * total), where
+    total is the expert's loss in all rounds so far. The first expert is uniform.
     """
     losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
 

@@ -29,10 +29,11 @@ ORDER = 380  # position of the entries in lists
 def sampled_weights_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
 ) -> OutputDistribution:
-    """Returns the distribution of the plays: in each round an expert is drawn with probability equal to its weight.
+    """Returns the distribution of the plays and of `public`.
 
-    After each round, weights are multiplied by exp(-rate * loss) and normalized. Then `mixing` keeps weights above 0:
-    "fixed_share" moves a part of every weight to the other experts; any other value raises small weights to a floor.
+    In each round an expert is drawn with probability equal to its weight. After each round, weights are multiplied by
+    exp(-rate * loss) and normalized. Then `mixing` keeps weights above 0: "fixed_share" moves a part of every weight to
+    the other experts; any other value raises small weights to a floor.
     """
     losses, rate = losses_of(data), float(params.learning_rate)
     moved, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)

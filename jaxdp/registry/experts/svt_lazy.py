@@ -21,11 +21,11 @@ class Watched(NamedTuple):
     expert: int
     switches: int  # selections so far
     played: int  # rounds since the last selection; -1 before a round that ends with a selection
-    queries: tuple[float, ...]  # since the last selection; all were answered "below"
+    queries: tuple[float, ...]  # since the last selection, if all were answered "below"; else ()
 
 
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
-    """Returns the distribution of plays and of `public`.
+    """Returns the distribution of the plays and of `public`.
 
     AboveThreshold compares the played expert's losses since the last draw with a threshold. One round after
     AboveThreshold answers "above", an expert is drawn with probability proportional to exp(-rate * total), where total
@@ -63,7 +63,7 @@ def replaced_late(num_experts: int) -> tuple[UserData, UserData]:
 def replaced_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of two runs who differ in round one.
 
-    This round decides whether the first expert is replaced, and by which expert. All experts have losses in round two,
+    This round affects whether the first expert is replaced, and by which expert. All experts have losses in round two,
     and only the first expert in rounds three and four.
     """
     return loss_moves(num_experts, 0, "all", "first", "first")
@@ -91,7 +91,7 @@ LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable 
 SVT_LAZY = expert_entry(
     summary="draws a new expert when the sparse vector technique finds that the current expert's loss is large",
     source=LAZY_SVT,
-    reached=0.8,  # the true fraction is 0.971; the most revealing outcome occurs once in thousands of runs
+    reached=0.8,  # the true fraction is 0.971; the most revealing outcome occurs in fewer than 0.1% of runs
     factory=experts.svt_lazy,
     sizes={"num_experts": 2, "horizon": 11},
     values={"epsilon": 4.0, "max_switches": 1, "threshold": 3.0},

@@ -22,19 +22,20 @@ class Epoch(NamedTuple):
 
     begin: int  # rounds before the epoch
     plays: tuple[int, ...]  # experts of the epoch's rounds, and of the next round
-    queries: tuple[float, ...]  # of the epoch so far; all were answered "below"
+    queries: tuple[float, ...]  # halved queries of the epoch so far; all were answered "below"
     restarts: int  # earlier epochs
 
 
 def svt_restarts_distribution(
     params: Any, data: UserData, *, num_experts: int, check_every: int = 1
 ) -> OutputDistribution:
-    """Returns the distribution of limited updates with epsilon / 2, restarted by AboveThreshold with epsilon / 2.
+    """Returns the distribution of the plays and of `public`.
 
-    Every `check_every` rounds, AboveThreshold compares a query of sensitivity 2 with the threshold `margin`. The query
-    is the largest amount by which the regret in a window exceeds the window's slack. Windows end in this round, and
-    start with the epoch, or after one of the last two earlier rounds that are multiples of 2^k * check_every, for any
-    k. If the answer is "above", a new epoch starts.
+    AboveThreshold with epsilon / 2 restarts limited updates with epsilon / 2. Every `check_every` rounds, it compares a
+    query of sensitivity 2 with the threshold `margin`. The query is the largest amount by which the regret in a window
+    of this epoch exceeds the window's slack. Windows end in this round, and start with the epoch, or after one of the
+    last two earlier rounds that are multiples of 2^k * check_every, for any k >= 0. If the answer is "above", the next
+    round starts a new epoch, and plays the same expert as this round.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
@@ -79,7 +80,7 @@ def a_query_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of twelve rounds, who differ in round two; the runs are long enough for a restart.
+    """Returns users of two runs of twelve rounds, who differ in round two; rounds may follow a restart.
 
     In round two only the first expert has a loss (first run), or only the others have a loss (second run). In rounds 3
     and 7 to 9 only the first expert has a loss; other rounds have no losses.

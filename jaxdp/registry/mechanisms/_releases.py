@@ -25,7 +25,8 @@ def claim(
         trust_model: trust model of the claim.
         unit: privacy unit.
         argument: reason why the claim holds.
-        added: (epsilon, delta) -> bound on the delta that floating-point error adds; None if there is no bound.
+        added: (epsilon, delta) -> bound on the delta that floating-point error adds, or None if there is no bound; for
+            a pure claim, it gets the delta 0. By default there is no bound.
     """
 
     def guarantee(
@@ -72,7 +73,7 @@ def at_sizes(
 RELEASED = ("key", "params", "data")  # inputs of a release
 
 
-NUMBERS = 8  # largest number of values in one release, at any size of an entry
+NUMBERS = 8  # largest number of released values, or of scores of a selection, in the entries' sizes
 
 
 def laplaces(epsilon: float, delta: float) -> float | None:
@@ -80,7 +81,7 @@ def laplaces(epsilon: float, delta: float) -> float | None:
 
 
 class Params(NamedTuple):
-    """The params of a release of one input.
+    """The params of a mechanism that needs a budget and a bound on its input.
 
     Attributes:
         epsilon: [] float.

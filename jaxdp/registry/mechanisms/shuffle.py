@@ -21,7 +21,7 @@ VALUES = {"epsilon": 1.0, "delta": 1e-3}
 
 
 def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
-    """Returns the largest local epsilon with which shuffled reports are (epsilon, delta)-DP, rounded down."""
+    """Returns `shuffle_local_epsilon`, [] float rounded down; with it, shuffled reports are (epsilon, delta)-DP."""
     exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
     rounded = np.asarray(exact, default_float())
     return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded

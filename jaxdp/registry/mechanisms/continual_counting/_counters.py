@@ -21,7 +21,7 @@ LEVELS = LONGEST.bit_length()
 
 
 def tree_numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that floating-point error adds to a Laplace tree; None if there is no bound."""
+    """Bounds the delta that floating-point error adds to a Laplace tree of `LEVELS` levels; None without a bound."""
     return nodes_delta(epsilon, LEVELS)
 
 
@@ -49,7 +49,7 @@ def counter_entry(
     other_sizes: tuple[Mapping[str, Any], ...] = ({"horizon": 4}, {"horizon": 8}),
     moved: int = 0,
 ) -> MechanismEntry:
-    """Makes the entry of a counter; its functions create the counter at each call, in JAX's current float dtype.
+    """Makes a counter's entry; `params` and all releases create the counter at each call, in JAX's current float dtype.
 
     `argument` is the reason why the claim holds. `added` maps (epsilon, delta) to a bound on the delta that
     floating-point error adds; None if there is no bound. Neighbours are two streams that differ in the number with

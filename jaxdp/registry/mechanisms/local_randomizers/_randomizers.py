@@ -34,11 +34,11 @@ def entry(
     grid: Mapping[str, tuple[float, ...]] | None = None,
     reached: float | None = None,
 ) -> MechanismEntry:
-    """Makes the registry entry of a local randomizer. Each of its functions makes the randomizer when it is called.
+    """Makes the entry of a local randomizer; `params`, `guarantee` and all releases make the randomizer at each call.
 
     `clipped` maps a user's data to the exact report at epsilon = inf. `report` draws a report, by default by the
     randomizer's `report`. If the randomizer can draw totals of reports, `total` draws such a total for a single user.
-    Data are labels if `distribution` is `label_distribution`, otherwise float arrays with the shape of the first
+    Data are labels if `distribution` is `label_distribution`, otherwise float32 arrays with the shape of the first
     neighbour.
     """
     sizes = sizes or {}
@@ -72,7 +72,7 @@ def _report(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: Any)
 
 
 def _anything(shape: tuple[int, ...]) -> Domain:
-    """Returns the domain of float arrays of this shape; entries may be any numbers, infinities and NaN included."""
+    """Returns the domain of float32 arrays of this shape; entries may be any numbers, infinities and NaN included."""
 
     def draw(key: jax.Array) -> jax.Array:
         return 3 * jax.random.normal(key, shape, np.float32)
