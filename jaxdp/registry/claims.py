@@ -20,7 +20,8 @@ from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of
 from jaxdp.registry.searching import points, spaces
 from jaxdp.validation import check_choice
 
-FEW_ROUNDS = 12  # rounds of a grey box (a tenth of a second each), unless the entry's neighbours need more
+# Rounds of a grey box (a tenth of a second each), unless the horizon is shorter or the entry's neighbours need more.
+FEW_ROUNDS = 12
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
@@ -29,9 +30,11 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     * The output of a mechanism is its release; every implementation is attacked.
     * The output of a learner is the adversary's view of its transcript, or one user's report; every way to play the
       learner (rounds, blocks, counts) is attacked. A grey-box audit also inspects the learner's recorded releases.
-    * The output of an estimator is its report and its estimate, on two data sets that differ in one privacy unit.
+    * The output of an estimator is its report and its estimate (only `theta`, if the estimate has this field), on two
+      data sets that differ in one privacy unit.
 
-    If the exact output distributions are known, the target has these distributions.
+    If the exact output distributions are known, the target has these distributions. The target also has the entry's
+    further points to attack, from `grid`, `other_sizes` and `second`.
 
     Args:
         names: names of mechanisms, learners and estimators; None means all names, including the names of installed
@@ -78,6 +81,7 @@ def attack(
 
     Raises:
         ValueError: if name is not registered, the entry lacks the path, or a changed value or size does not fit.
+        TypeError: if the algorithm has no value of a name in `values`.
 
     Examples:
         >>> import numpy as np
@@ -122,7 +126,7 @@ def target(entry: Entry, name: str = "") -> Target:
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
-    """Returns functions that make an entry's attacks, by path; they raise ValueError if the attack is impossible."""
+    """Returns functions that make an entry's attacks, by path; they raise an error if the attack is impossible."""
     if isinstance(entry, LearnerEntry):
         return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
     if isinstance(entry, MechanismEntry):

@@ -11,7 +11,7 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def tiny_data(key: jax.Array, *, num_samples: int = 60, dim: int = 3) -> tuple[jax.Array, jax.Array]:
-    """Draws comparisons of pairs: features [num_samples, dim] float and labels [num_samples] int32."""
+    """Draws comparisons of pairs: features [num_samples, dim] float, labels [num_samples] int32 in {0, 1}."""
     data = gaussian_comparisons(key, num_samples=num_samples, dim=dim)
     return data.features, data.labels
 
@@ -19,13 +19,19 @@ def tiny_data(key: jax.Array, *, num_samples: int = 60, dim: int = 3) -> tuple[j
 def tiny_choices(
     key: jax.Array, *, num_samples: int = 60, num_actions: int = 4, dim: int = 3
 ) -> tuple[jax.Array, jax.Array]:
-    """Draws choices among actions: features [num_samples, num_actions, dim] float, and labels [num_samples] int32."""
+    """Draws choices among actions: features [num_samples, num_actions, dim] float, labels [num_samples] int32.
+
+    A label is the index of the preferred action.
+    """
     data = gaussian_choices(key, num_samples=num_samples, num_actions=num_actions, dim=dim)
     return data.features, data.labels
 
 
 def tiny_election(key: jax.Array, *, num_voters: int = 40, num_items: int = 4) -> tuple[jax.Array, jax.Array]:
-    """Draws ballots on all pairs: features [num_pairs, num_items] float, labels [num_voters, num_pairs] int8."""
+    """Draws ballots on all pairs: features [num_pairs, num_items] float, labels [num_voters, num_pairs] int8.
+
+    A label is 2 if the pair's first item is preferred, 0 if the second is, and 1 if neither is.
+    """
     features = jnp.asarray(pair_features(num_items), default_float())
     return features, jax.random.randint(key, (num_voters, len(features)), 0, 3, jnp.int32).astype(jnp.int8)
 

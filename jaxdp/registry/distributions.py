@@ -27,9 +27,9 @@ def label_distribution(params: Any, data: Any, *, num_labels: int) -> OutputDist
 
 
 def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistribution:
-    """Returns the distribution of the index of the largest score, if noise is added to the scores `data`.
+    """Returns the distribution of the index of the largest score, if noise is added to the scores `data` [n].
 
-    Scores have sensitivity 1, and epsilon is the privacy budget `params`. `noise` selects the mechanism:
+    Scores have sensitivity 1, and epsilon is the privacy budget in `params`. `noise` selects the mechanism:
     "gumbel" is the exponential mechanism, with probabilities proportional to exp(epsilon score / 2). "exponential" is
     permute-and-flip: it visits scores in random order, accepts each with probability exp(epsilon (score - largest) /
     2), and selects the first accepted score. "laplace" adds Laplace noise of scale 2 / epsilon; the probabilities are
@@ -52,9 +52,9 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
 def above_threshold_distribution(params: Any, data: Any, *, split: str) -> OutputDistribution:
     """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
 
-    `data` are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The threshold
-    gets a part of epsilon: half if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)). The threshold gets Laplace
-    noise of scale 1 / part; each query gets Laplace noise of scale 2 / (epsilon - part).
+    `data` [n] are the queries, of sensitivity 1. If no query is above, the index is the number of queries. The
+    threshold gets a part of epsilon: half if `split` is "even", and otherwise epsilon / (1 + 2^(2/3)). The threshold
+    gets Laplace noise of scale 1 / part; each query gets Laplace noise of scale 2 / (epsilon - part).
     """
     # Given the noise of the threshold, queries are independent; the distribution is an integral over that noise.
     queries, epsilon = np.asarray(data, np.float64), budget_of(params)

@@ -66,12 +66,13 @@ class Entry:
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; None if it is not known.
         grid: for audits: by the name of a value, further numbers at which the claim is attacked; each attack changes
-            one of the values.
+            one of the values. Library entries with a claim and a value `epsilon` are also attacked at epsilon = 0.1 and
+            4, unless `grid` has epsilon.
         other_sizes: for audits: further sizes at which the claim is attacked.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
         reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials; None
-            if it is not known.
+            if it is not known, which becomes 0.85 in the library's own entries with a claim.
         second: for audits: a second point to attack, at which the algorithm reaches code that the tiny problem does
             not, such as a second phase or an exhausted budget; None if there is no second point.
 
@@ -148,7 +149,8 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name.
+            ValueError: if no function of the entry takes a size of that name (except a size of None), or `variant` has
+                this name.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -236,7 +238,8 @@ class LearnerEntry(Entry):
         users_answer: (answers, history, action) -> feedback.
         observe: function of the adversary's view that makes attacks sharper, as for `jaxdp.audit.learner_attack`; None
             attacks the whole view.
-        randomizes: whether reports are randomized responses, that is the outcome or the opposite outcome.
+        randomizes: whether reports are random choices, such as randomized responses or random points of a sphere. They
+            then depend on the data at any epsilon if the key is the same; see `jaxdp.audit.leaks`.
         draws_in_update: whether `update` draws the next play even in the non-private case, from weights or among equal
             scores.
         may_claim_less: whether the claimed epsilon may be below the value of `epsilon`, because the learner spends
@@ -271,7 +274,7 @@ class LearnerEntry(Entry):
         `horizon` must not be None. It changes the tiny problem and, if it is among the sizes, the factory's argument.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name, or if the horizon is not an integer >= 2.
+            ValueError: as for `Entry.sized`, or if the horizon is not an integer >= 2.
         """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:
@@ -351,8 +354,8 @@ class MechanismEntry(Entry):
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
         exact: (data, **sizes) -> the output at epsilon = inf; None if that output is random.
-        others: other implementations of the release, keyed by name, with the same arguments as `release`. Audits attack
-            these implementations as well, under the same claim.
+        others: other implementations of the release, keyed by name (not "release"), with the same arguments as
+            `release`. Audits attack these implementations as well, under the same claim.
     """
 
     params: Callable[..., Any]

@@ -17,8 +17,7 @@ class Check:
 
     Attributes:
         name: the property, in a few words.
-        kind: "distribution" for properties that a learner's blocks and counts must share with its single rounds;
-            "structure" for all other properties.
+        kind: "distribution" for properties of a learner's blocks and counts; "structure" for all other properties.
         run: raises an exception if the algorithm fails.
     """
 

@@ -32,7 +32,7 @@ class Sampling(NamedTuple):
         checkpoints: rounds after which outputs are compared.
         num_lanes: number of lanes at each epsilon and for each engine.
         key: key of the lanes.
-        tolerance: as for `distance`, >= 0.
+        tolerance: numbers a and b count as equal if |a - b| <= tolerance * (1 + |a|); >= 0.
     """
 
     learner: Learner
@@ -63,7 +63,7 @@ def sampling(
     """Returns the lanes and checkpoints at which a learner's counts are compared with its rounds.
 
     If the grid point `values` has `epsilon`, `num_lanes` lanes are drawn at infinity, at epsilon and at each of several
-    smaller values. `tolerance` is passed to `distance`.
+    smaller values. `Sampling` explains `tolerance`.
     """
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
@@ -105,8 +105,8 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
     """Compares all outputs of two samples: one from rounds, and one from counts.
 
     Raises:
-        AssertionError: if the distribution of an outcome, a metric, the stopping time or a released number differs at a
-            checkpoint.
+        AssertionError: if the empirical distributions of an outcome, a metric, the stopping time or a released number
+            differ by more than chance explains, at a checkpoint or at the stop (see `FALSE_ALARM`).
     """
     pairs = list(_columns(rounds, counts, plan.epsilons, plan.checkpoints))
     # Massart's inequality for two samples of the same size (Wei & Dudley, 2012), for any distribution, and a union
@@ -127,10 +127,10 @@ def check_distribution(learner: Learner, environment: Environment, values: Mappi
         learner: a learner with counts.
         environment: an environment with feedback totals.
         values: a grid point of the learner and the environment.
-        **options: further arguments of `sampling`.
+        **options: the other arguments of `sampling`, all required: horizon, num_lanes, key, tolerance.
 
     Raises:
-        AssertionError: if the distribution of an output differs (see `check_same_distribution`).
+        AssertionError: if the samples of an output differ (see `check_same_distribution`).
     """
     plan = sampling(learner, environment, values, **options)
     check_same_distribution(plan, draw(plan, "rounds"), draw(plan, "counts"))
@@ -155,7 +155,7 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
     """Returns functions that record the leaves of the public state, except empty leaves and random keys, keyed by name.
 
-    For a large leaf, only some entries and the mean are recorded.
+    For a leaf with more than `ENTRIES` entries, only `ENTRIES` of them and the mean are recorded.
     """
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 

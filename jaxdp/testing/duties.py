@@ -35,7 +35,7 @@ def check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]
 
 
 def check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> None:
-    """Checks that `params` raises a ValueError that names epsilon, if epsilon is 0, negative or NaN."""
+    """Checks that `params` raises a ValueError that names epsilon, if epsilon is 0, -1 or NaN."""
     for epsilon in (0.0, -1.0, float("nan")):
         try:
             params(**{**values, "epsilon": epsilon})
@@ -51,10 +51,12 @@ def check_claim(
 ) -> None:
     """Checks that a guarantee claims `multiple` times the epsilon of the values, at this epsilon and at infinity.
 
+    The delta of an approximate claim is not checked.
+
     Args:
         guarantee: (**values) -> Guarantee.
         values: a grid point with `epsilon`; also with `delta` for a zCDP or Gaussian claim, which must imply the
-            epsilon at this delta.
+            claimed epsilon at this delta, up to rounding.
         multiple: the claimed epsilon divided by the epsilon of the values.
         or_less: whether a finite claim may be smaller.
     """
@@ -81,7 +83,7 @@ def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -
 def check_close(first: Any, second: Any, tolerance: float) -> None:
     """Checks that floats agree within a relative and absolute tolerance, and that all shapes and dtypes are equal.
 
-    Integers are not compared: counts and decisions that depend on floats may differ by rounding.
+    Integers and booleans are not compared: counts and decisions that depend on floats may differ by rounding.
     """
     chex.assert_trees_all_equal_shapes_and_dtypes(first, second)
     chex.assert_trees_all_close(_floats(first), _floats(second), rtol=tolerance, atol=tolerance)

@@ -53,7 +53,7 @@ class EstimatorPrograms(Programs):
         return report, self.algorithm.fit(key_fit, params, inputs[0], report)
 
     def check_noiseless(self) -> None:
-        """Checks that at epsilon = inf the report does not depend on the key."""
+        """Checks that at epsilon = inf the report does not depend on the key, unless the guarantee claims nothing."""
         if self.claim.is_private:
             reports, _ = self.lane_outputs[0]
             first, *others = (jax.tree.map(lambda leaf: leaf[-1, seed], reports) for seed in range(len(self.keys)))  # noqa: B023

@@ -3,8 +3,8 @@
 `jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way contain
 the same keys. For example, two calls of `fold_in(key, 1)` give the same key, and `split(key)[1]` is this key, too: the
 counters of JAX's default implementation are partitionable. Reading the 32-bit words of a key by `key_data`, as
-`jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in every run, and
-must not be used.
+`jaxdp.random` does, is a use. A key that does not depend on a given key, such as `key(0)`, is the same in every run,
+and must not be used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -28,7 +28,9 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
     A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
     different data derives different keys, which also differ from the original key. `fold_in(key, number)` equals
-    `split(key, count)[number]`, so both may be used only if the number is a constant >= count.
+    `split(key, count)[number]`, so only one of the two may be used. A number that is not constant may be any index of
+    the split. An index that is not constant counts as different from all constant numbers and all other indices, so
+    the check misses some keys that are equal.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
@@ -37,7 +39,8 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
         free: indices of inputs that may be used freely, together with all keys derived from them.
 
     Raises:
-        AssertionError: if a key is used twice, or is the same in every run. The message has the places of the uses.
+        AssertionError: if a key is used twice, or if a used key is the same in every run. The message has the places of
+            the uses.
     """
     walk = _Walk()
     jaxpr = closed.jaxpr
@@ -68,7 +71,7 @@ class _Walk:
         self.used_parts: dict[int, str] = {}  # by array or key (see `wholes`): the place where a part was used
         self.free: set[int] = set()  # keys that may be used freely
         self.made: set[int] = set()  # keys that are the same in every run
-        self.random: set[int] = set()  # drawn numbers
+        self.random: set[int] = set()  # drawn numbers, and numbers that are computed from them
         self.copies: dict[int, int | None] = {}  # by array of repeated keys: the key, if there is only one
         self.called = ""  # place of the call of a function that JAX traced earlier
         self.active: tuple[int, ...] = ()  # the loops around the current equation
@@ -375,7 +378,7 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
 
 
 def location_of(eqn: Any) -> str:
-    """Returns the function and line of the user's code that made an equation, as text; empty if they are unknown."""
+    """Returns the function, line and file of the user's code that made an equation, as text; empty if unknown."""
     traceback = getattr(eqn.source_info, "traceback", None)
     location, frame = "", traceback.as_python_traceback() if traceback is not None else None
     while frame is not None:

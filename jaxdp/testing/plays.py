@@ -1,4 +1,4 @@
-"""Checks that a learner plays only actions that an environment declares."""
+"""Counts plays outside the actions that an environment or a learner declares, and finds the first such play."""
 
 import math
 from functools import partial
@@ -19,7 +19,8 @@ def count_plays(environment: Environment, space: Any) -> Environment:
     """Adds two outcomes to an environment: the number of rounds played, and the number of plays outside the space.
 
     With feedback totals, the second outcome is the number of actions with a negative count. `space` is a pytree of
-    spaces of the actions; None accepts all actions.
+    spaces of the actions; None accepts all actions. If it is a single finite space of integers, feedback totals raise
+    an AssertionError for more counts than actions.
     """
     integer = jnp.result_type(int)
 
@@ -53,12 +54,12 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
 
 class Planned(NamedTuple):
-    """A world, and the smallest count of an action in a step so far (0 if no count was negative).
+    """A world, and the smallest count of an action in any step so far.
 
     Attributes:
         world: the environment's world.
-        action: [] integer, index of the action with the smallest count.
-        least: [] integer <= 0, the smallest count.
+        action: [] integer, index of the action with the smallest count; 0 if no count was negative.
+        least: [] integer <= 0, the smallest count; 0 if no count was negative.
     """
 
     world: Any
@@ -69,7 +70,7 @@ class Planned(NamedTuple):
 def first_outside(
     learner: Learner, environment: Environment, space: Any, horizon: int, engine: str, key: jax.Array, params: Any
 ) -> str:
-    """Returns, as text, the first action outside the space that a lane plays; for counts, the smallest count."""
+    """Returns, as text, a lane's first play outside the space; for counts, the action with the smallest count."""
     if engine == "counts":
         return _negative(learner, environment, horizon, key, params)
     spaces = jax.tree.leaves(space, is_leaf=is_space)

@@ -28,8 +28,8 @@ class Programs:
         tolerance: relative and absolute difference that is allowed between programs that should compute the same
             values.
         inputs: for each input, the arguments of `run` after key and params.
-        traces: a list with one entry for each trace of `run`.
-        algorithm: the learner, estimator or mechanism.
+        traces: a list with one entry for each trace of `run` (for a learner, of a single round).
+        algorithm: the learner or estimator; not set for a mechanism.
         arguments: names of the arguments of the algorithm's functions, by function.
         multiple: the guarantee's epsilon divided by the epsilon of the values.
         may_claim_less: whether the guarantee may have a smaller epsilon.
@@ -130,7 +130,7 @@ class Programs:
         check_arguments({name: (function, self.arguments[name]) for name, function in functions.items() if function})
 
     def check_values(self) -> None:
-        """Checks that params and guarantee take the same values, and checks the claim."""
+        """Checks that params and guarantee take the same values and defaults, and that the claim is a `Guarantee`."""
         check_values(self.algorithm.params, self.algorithm.guarantee)
         assert self.claim is not None
 
@@ -149,12 +149,12 @@ class Programs:
         assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
 
     def check_eager(self) -> None:
-        """Checks that the compiled program has the same results as an eager run."""
+        """Checks that the compiled program has about the same floats as an eager run."""
         for eager, lanes in zip(self.eager_outputs[0], self.lane_outputs, strict=True):
             check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], lanes), self.tolerance)
 
     def check_vmap(self) -> None:
-        """Checks that lanes have the same results in a batch as one by one."""
+        """Checks that lanes have about the same floats in a batch as one by one."""
         for batch, lanes in zip(self.batch_outputs, self.lane_outputs, strict=True):
             check_close(batch, lanes, self.tolerance)
 
@@ -175,7 +175,7 @@ class Programs:
         check_keys_of(self.trace.jaxpr)
 
     def duties(self) -> list[Check]:
-        """Returns the checks of argument names, of rejected values and of the claim, and then the checks of `ways`."""
+        """Returns the checks of argument names and of values, and then the checks of `claims` and `ways`."""
         checks = [
             Check("argument names", STRUCTURE, self.check_arguments),
             Check("values of params and guarantee", STRUCTURE, self.check_values),
@@ -183,7 +183,7 @@ class Programs:
         return [*checks, *self.claims(), *self.ways()]
 
     def claims(self) -> list[Check]:
-        """Returns the checks that need an epsilon; an empty list if the values have no epsilon."""
+        """Returns the checks of rejected epsilons and of the claim; an empty list if the values have no epsilon."""
         if not self.has_epsilon:
             return []
         return [
@@ -195,7 +195,7 @@ class Programs:
         """Returns the checks of the program's structure.
 
         The checks test that the program can be traced, once for all epsilons; that compiled, batched and eager runs
-        have the same results; that the program uses no key twice; and that it suits a GPU.
+        have about the same floats; that the program uses no key twice; and that it suits a GPU.
         """
         return [
             Check("shapes fit under jit", STRUCTURE, self.check_trace),

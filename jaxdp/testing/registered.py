@@ -34,9 +34,10 @@ def checks_of(
         environment: the environment that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
         key: key of the checks; by default the key of seed 0.
-        num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
+        num_lanes: for a learner, the number of lanes for each engine and each epsilon in comparisons of distributions.
         **options: for a `Learner`, `horizon` and other arguments of `check_learner`; for an `Estimator`, `features`,
-            `labels` and other arguments of `check_estimator`; for an entry, no options.
+            `labels` and other arguments of `check_estimator`; but not `skip` and `only`. For a name or an entry, no
+            options.
 
     Returns:
         The checks. Each has a `name` and a `kind` ("structure" or "distribution"). Calling a check runs it, and raises
@@ -44,7 +45,8 @@ def checks_of(
 
     Raises:
         ValueError: if a name is not registered, or algorithm has another type; if an argument that the algorithm needs
-            is missing; or if a registered algorithm is given arguments that only a `Learner` or an `Estimator` takes.
+            is missing, or does not fit (see `check_learner`); or if a registered algorithm is given arguments that only
+            a `Learner` or an `Estimator` takes.
 
     Examples:
         >>> [check.name for check in checks_of("laplace")][:3]
@@ -76,13 +78,14 @@ def check_registered(
     Args:
         name: a name from `python -m jaxdp list`.
         seed: seed of the checks' keys, in [0, 2**32).
-        num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
+        num_lanes: for a learner, the number of lanes for each engine and each epsilon in comparisons of distributions.
         skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:
         AssertionError: if checks fail. The message lists each failed check with the reason.
-        ValueError: if the name is not registered, or skip or only has a name that no check has.
+        ValueError: if the name is not registered; if skip or only is a string, or has a name that no check has; or if
+            num_lanes is not an integer >= 1 for a learner.
 
     Examples:
         >>> check_registered("laplace")

@@ -36,12 +36,15 @@ def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype:
 
 
 def first_reward_moves(num_arms: int, plays_of_each: int = 2) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the first arm pays 0 (but 1 in round one of the second run), other arms pay 1."""
+    """Returns users of two runs: the first arm pays 0 (but 1 in round one of the second run), other arms pay 1.
+
+    Each run has `plays_of_each` * num_arms rounds.
+    """
     return one_reward_moves(0, 1, num_arms, plays_of_each * num_arms, np.int32)
 
 
 def first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of 18 rounds in which the first arm is played for several blocks.
+    """Returns users of two runs of 18 rounds in which the first arm is often played for several blocks.
 
     Only the first arm pays: in the first run in all rounds, and in the second run in all rounds except round one.
     """

@@ -17,9 +17,9 @@ ORDER = 460  # position of the entries in lists
 
 
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the first round.
+    """Returns users of two runs that differ in the first round.
 
-    This round is a block, unless an arm duels with itself in this round; in that case the next duel is a block.
+    This round is a block, unless an arm duels with itself; in that case the first user's answer is never released.
     """
     return a_user_changes(num_arms, 6, 0)
 

@@ -16,11 +16,12 @@ ORDER = 420  # position of the entries in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs who differ in the first round: the left arm loses (first run) or wins (second run).
+    """Returns users of two runs that differ in the first round: the left arm loses (first run) or wins (second run).
 
-    Arms take turns as the left arm, in a random order. The arm with the second turn loses its duels on the left; all
-    other arms win. So if an arm is dropped, it is the arm with the second turn. If this arm was the right arm of the
-    first duel, the algorithm takes back the wins over this arm, and so uses the first user's answer again.
+    Until an arm is dropped, arms take turns as the left arm, in a random order. After round one, the arm with the
+    second turn loses its duels on the left, and all other arms win. So the arm with the second turn is dropped most
+    often. If the right arm of the first duel is dropped and the left arm is not, the algorithm takes back the wins over
+    the right arm, and so uses the first user's answer again.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[1::num_arms] = lost[0] = 0
@@ -30,8 +31,9 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
     """Adds to a view two numbers that use the first user's answer; their position depends on the arms' random order.
 
-    The first number is the left arm's estimate after its first duel. The second number is the later change of this
-    estimate if the answer is taken back, and otherwise 0.
+    The first number is the estimate of the first duel's left arm, after the first step (a round or a block). The second
+    number is the later change of this estimate if the first duel's right arm is dropped and the left arm is not, so
+    that the answer is taken back; otherwise 0.
     """
     (left, right), public = view["action"][0], view["public"]
     rounds = jnp.arange(len(public.active))
@@ -55,8 +57,8 @@ def _later_drops(num_arms: int) -> tuple[UserData, UserData]:
     return _the_first_duel_moves(num_arms, 16)
 
 
-# Counters have only leaves, and intervals are so narrow that the second duel may drop an arm: an outcome is then in two
-# leaves.
+# Counters have only leaves, and intervals are so narrow that the second duel may drop an arm: an outcome may then be in
+# two leaves.
 EBS_ELIMINATION = duel_entry(
     summary="drops arms after each duel, by private counters of wins",
     source=SAHA_ASI,
