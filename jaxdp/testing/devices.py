@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.numerics.equations import equations
-from jaxdp.testing.keys import location_of
+from jaxdp.testing.equations import location_of
 
 # Prefixes of the calls that CUDA supports, such as the calls of cuSOLVER, of cuBLAS and of the GPU's Threefry.
 OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")

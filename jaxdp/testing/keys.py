@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.testing.equations import content_of, indices_of, inner_of, is_integer, is_key, location_of, split_scan
+
 # Operations that return the same keys.
 SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
 PARTS = {"slice", "dynamic_slice", "gather"}  # operations that take keys out of an array
@@ -29,8 +31,9 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
     A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
     different data derives different keys, which also differ from the original key. `fold_in(key, number)` equals
     `split(key, count)[number]`, so only one of the two may be used. A number that is not constant may be any index of
-    the split. An index that is not constant counts as different from all constant numbers and all other indices, so
-    the check misses some keys that are equal.
+    the split, and an index that is not constant may be any number; an index in an array counts as not constant. Two
+    elements of one split count as different unless their indices are the same value or the same constant, so the check
+    misses some keys that are equal.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
@@ -67,7 +70,7 @@ class _Walk:
         self.numbers: dict[Hashable, int] = {}
         self.loops: dict[int, frozenset[int]] = {}  # by number of a value: the loops in which it changes
         self.wholes: dict[int, set[int]] = {}  # by key: the arrays with this key, or the keys that it may be equal to
-        self.used: dict[int, str] = {}  # by key: the place of its use
+        self.used: dict[int, str] = {}  # by key, or words that were read: the place of the use
         self.used_parts: dict[int, str] = {}  # by array or key (see `wholes`): the place where a part was used
         self.free: set[int] = set()  # keys that may be used freely
         self.made: set[int] = set()  # keys that are the same in every run
@@ -75,13 +78,14 @@ class _Walk:
         self.copies: dict[int, int | None] = {}  # by array of repeated keys: the key, if there is only one
         self.called = ""  # place of the call of a function that JAX traced earlier
         self.active: tuple[int, ...] = ()  # the loops around the current equation
-        # By words that were read: their key, and the loops that were active then.
+        # By words of a key: the key, and the loops that were active when the words were taken.
         self.words: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self.once: dict[int, set[int]] = {}  # by key: the loops into which its words came from outside
+        self.once: dict[int, set[int]] = {}  # by key or words: the loops into which the words came from outside
         self.integers: dict[int, int] = {}  # constants that are one integer
         self.splits: dict[int, dict[int, int]] = {}  # by key: the arrays of keys into which it is split, with sizes
         self.parents: dict[int, int] = {}  # by array of keys: the key that is split into it
-        self.elements: dict[int, set[int]] = {}  # by array of keys: the keys that are taken out of it
+        # By array of keys: the keys that are taken out of it, with their possible indices.
+        self.elements: dict[int, dict[int, np.ndarray]] = {}
         self.children: dict[int, dict[int, int | None]] = {}  # by key: keys by `fold_in`, with numbers if constant
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
@@ -130,9 +134,12 @@ class _Walk:
 
     def _read(self, words: int, where: str) -> None:
         """Records one use of a key through its 32-bit words; later uses of the same words do not count."""
-        key, loops = self.words.pop(words)
-        self.use(key, where)
-        self.once.setdefault(key, set()).update(set(self.active) - set(loops))
+        if words not in self.used:
+            key, loops = self.words[words]
+            self.use(key, where)
+            self.used[words] = where
+            for number in (key, words):
+                self.once.setdefault(number, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
         """Returns the entries of `wholes` for a key, the entries for these entries, and so on."""
@@ -169,13 +176,13 @@ class _Walk:
             return self._cond(params["branches"], inputs[1:])
         if name in SAME and inputs[0] in self.words:
             return inputs
-        inner_jaxpr = _inner(params, len(inputs))
+        inner_jaxpr = inner_of(params, len(inputs))
         if inner_jaxpr is not None:
             outer, self.called = self.called, self.called or location_of(eqn)
             outputs = self.run(inner_jaxpr.jaxpr, [self.constant(const) for const in inner_jaxpr.consts], inputs)
             self.called = outer
             return outputs
-        keys = [number for number, var in zip(inputs, eqn.invars, strict=True) if _is_key(var)]
+        keys = [number for number, var in zip(inputs, eqn.invars, strict=True) if is_key(var)]
         if keys and name in SAME:
             return keys
         if keys and name in PARTS and keys[0] in self.copies:
@@ -189,9 +196,9 @@ class _Walk:
         for word in words:
             self._read(word, f"by its words{self.called or location_of(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
-        if inputs and inputs[0] in self.integers and name == "convert_element_type" and _is_integer(eqn.outvars[0]):
+        if inputs and inputs[0] in self.integers and name == "convert_element_type" and is_integer(eqn.outvars[0]):
             return inputs
-        content = self._child(eqn, inputs) or _content(name, params, inputs)
+        content = self._child(eqn, inputs) or content_of(name, params, inputs)
         outputs = [
             self.fresh(loops) if content is None else self.number((content, index), loops)
             for index in range(len(eqn.outvars))
@@ -223,23 +230,22 @@ class _Walk:
         if name == "random_fold_in" and not eqn.invars[0].aval.shape and inputs[1] in self.integers:
             return "child", inputs[0], self.integers[inputs[1]]
         if name == "slice" and inputs[0] in self.parents and eqn.outvars[0].aval.size == 1:
-            index = np.ravel_multi_index(eqn.params["start_indices"], eqn.invars[0].aval.shape)
-            return "child", self.parents[inputs[0]], int(index)
+            return "child", self.parents[inputs[0]], int(indices_of(eqn)[0])
         return None
 
     def _relate(self, eqn: Any, inputs: list[int], output: int) -> None:
         """Records which keys may be equal: elements of an array into which a key is split, and keys by `fold_in`."""
         name, key = eqn.primitive.name, inputs[0]
         if name in PARTS and key in self.parents:
-            self.elements[key].add(output)
-            folded = self.children.get(self.parents[key], {})
-            for child in [child for child, number in folded.items() if number is None and child != output]:
-                self._add_whole(child, output)
+            indices = self.elements[key][output] = indices_of(eqn)
+            for child, number in self.children.get(self.parents[key], {}).items():
+                if child != output and (number is None or number in indices):
+                    self._add_whole(child, output)
         elif name == "random_split" and not eqn.invars[0].aval.shape:
             size = eqn.outvars[0].aval.size
             self.splits.setdefault(key, {})[output] = size
             self.parents[output] = key
-            self.elements.setdefault(output, set())
+            self.elements.setdefault(output, {})
             for child, number in self.children.get(key, {}).items():
                 if number is None or number < size:
                     self._add_whole(child, output)
@@ -249,8 +255,9 @@ class _Walk:
             for array, size in self.splits.get(key, {}).items():
                 if number is None or number < size:
                     self._add_whole(output, array)
-                for element in self.elements[array] if number is None else ():
-                    self._add_whole(output, element)
+                for element, indices in self.elements[array].items():
+                    if element != output and (number is None or number in indices):
+                        self._add_whole(output, element)
 
     def _add_whole(self, number: int, array: int) -> None:
         """Adds an array or a key to `wholes` of a key that may have been used already."""
@@ -278,7 +285,7 @@ class _Walk:
     def _scan(self, eqn: Any, inputs: list[int]) -> list[int]:
         params = eqn.params
         closed = params["jaxpr"]
-        consts, carry, arrays = _split_scan(params, inputs)
+        consts, carry, arrays = split_scan(params, inputs)
         is_repeated = params["length"] != 1
 
         def body(loop: int, state: list[int]) -> list[int]:
@@ -345,53 +352,3 @@ class _Walk:
             number if same else self.fresh(self.loops[number]) for number, same in zip(carry, constant, strict=True)
         ]
         return last, outputs
-
-
-def _is_key(var: Any) -> bool:
-    dtype = getattr(var.aval, "dtype", None)
-    return dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-
-
-def _is_integer(var: Any) -> bool:
-    return jnp.issubdtype(var.aval.dtype, jnp.integer)
-
-
-def _inner(params: Any, num_inputs: int) -> Any:
-    """Returns the closed jaxpr of a call; None for an equation that is not a call."""
-    for value in params.values():
-        if hasattr(value, "jaxpr") and hasattr(value, "consts") and len(value.jaxpr.invars) == num_inputs:
-            return value
-    return None
-
-
-def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
-    """Returns the operation and its inputs as a hashable object; None if params are not hashable.
-
-    Operations with equal objects have equal results.
-    """
-    content = name, tuple(sorted((key, value) for key, value in params.items() if value is not None)), tuple(inputs)
-    try:
-        hash(content)
-    except TypeError:
-        return None
-    return content
-
-
-def location_of(eqn: Any) -> str:
-    """Returns the function, line and file of the user's code that made an equation, as text; empty if unknown."""
-    traceback = getattr(eqn.source_info, "traceback", None)
-    location, frame = "", traceback.as_python_traceback() if traceback is not None else None
-    while frame is not None:
-        code = frame.tb_frame.f_code
-        if "/jax/" not in code.co_filename:
-            location = f" in {code.co_name}, line {frame.tb_lineno} of {code.co_filename.rsplit('/', 1)[-1]}"
-        frame = frame.tb_next
-    return location
-
-
-def _split_scan(params: Any, inputs: list[int]) -> tuple[list[int], ...]:
-    """Returns the inputs of a scan: its constants, its carry, and the arrays that it iterates over."""
-    if "num_consts" in params:
-        ends = params["num_consts"], params["num_consts"] + params["num_carry"]
-        return inputs[: ends[0]], inputs[ends[0] : ends[1]], inputs[ends[1] :]
-    return tuple(map(list, params["ft_in"].update(inputs).unpack()))  # newer versions of JAX

@@ -59,6 +59,21 @@ def words_in_a_loop(key):
     return jax.lax.fori_loop(0, 3, lambda i, other: other ^ word, jnp.uint32(0))
 
 
+def words_in_a_loop_to_a_limit(key):
+    """Keeps a limit in the state. A turn does not change it, so the check walks through the loop twice."""
+    words = jax.random.key_data(key)
+
+    def turn(state):
+        count, limit, total = state
+        return count + 1, limit, total + words[0]
+
+    return jax.lax.while_loop(lambda state: state[0] < state[1], turn, (0, 3, jnp.uint32(0)))
+
+
+def some_element(key):
+    return jax.random.split(key, 3)[jnp.int32(normal(child(9)(key)) > 0)]
+
+
 def child(number):
     return lambda key: jax.random.fold_in(key, number)
 
@@ -90,6 +105,16 @@ RIGHT = {
         normal(child(0)(pair(key)[0])),
         normal(child(0)(child(7)(key))),
     ],
+    "a child beside elements with other indices": lambda key: [
+        normal(child(0)(key)),
+        jax.vmap(normal)(jax.random.split(key, 3)[1:]),
+    ],
+    "a child that is no element": lambda key: [normal(child(3)(key)), normal(some_element(key))],
+    "words in one branch and afterwards": lambda key: (
+        (words := jax.random.key_data(key)),
+        branch(lambda _: words[0], lambda _: jnp.uint32(0))(0),
+        words[1],
+    ),
     "one draw from either": lambda key: normal(either(key)),
     "a seed that was drawn": lambda key: normal(jax.random.key(jax.random.bits(key))),
 }
@@ -146,6 +171,19 @@ WRONG = {
         uniform_from_key(jax.random.fold_in(key, 0)),
     ],
     "a key handed on and kept": lambda key: [handed_on(key), normal(key)],
+    "an element with a drawn index, and a child": lambda key: [normal(some_element(key)), normal(child(0)(key))],
+    "a child, and an element with a drawn index": lambda key: [normal(child(0)(key)), normal(some_element(key))],
+    "a child and some elements": lambda key: [normal(child(1)(key)), jax.vmap(normal)(jax.random.split(key, 3)[1:])],
+    "words in a loop with a constant, and a draw": lambda key: [words_in_a_loop_to_a_limit(key), normal(key)],
+    "words in a branch, words and a draw in the other one": lambda key: (
+        (words := jax.random.key_data(key)),
+        branch(lambda key: words[0] + jax.random.bits(key), lambda _: words[0])(key),
+    ),
+    "words, and a draw with the key that has them": lambda key: (
+        (words := jax.random.key_data(key)),
+        words[0],
+        normal(jax.random.wrap_key_data(words)),
+    ),
     "inside jit": lambda key: [jax.jit(normal)(key), jax.jit(jax.random.uniform)(key)],
 }
 
