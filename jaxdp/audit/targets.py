@@ -51,8 +51,9 @@ class Target:
 
     Attributes:
         guarantee: the claim.
-        attacks: for each path, the attack on its outputs. A learner has some of the paths "rounds", "blocks" and
-            "counts"; every other target has the path "release". All attacks have the same claim.
+        attacks: for each path, the attack on its outputs. A registered learner has some of the paths "rounds", "blocks"
+            and "counts", an estimator has the path "fit", and a mechanism has the path "release" and a path for each of
+            its other implementations. All attacks have the same claim.
         distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
         grey_box: key -> the result of a grey-box audit of all paths; None if there is no grey-box audit.
         notes: the parts that are not attacked, with reasons.
