@@ -5,6 +5,7 @@ from typing import Any
 
 import chex
 import jax
+import jax.numpy as jnp
 
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator
@@ -35,7 +36,7 @@ class EstimatorPrograms(Programs):
     ) -> None:
         check_made("estimator", estimator, Estimator)
         # If features are private, `fit` is run again with other features, which must not change the estimate.
-        feature_sets = [features] if estimator.features_public else [features, 1 - 2 * features]
+        feature_sets = [features] if estimator.features_public else [features, _other(features)]
         super().__init__(
             estimator.params,
             estimator.guarantee,
@@ -73,3 +74,8 @@ class EstimatorPrograms(Programs):
         if not self.algorithm.features_public:
             checks += [Check("features only through the report", STRUCTURE, self.check_features)]
         return checks
+
+
+def _other(features: jax.Array) -> jax.Array:
+    """Returns features with other signs and sizes; each differs from the given feature by at least 1."""
+    return jnp.where(features > 0, -1 - features, 1 - 2 * features)
