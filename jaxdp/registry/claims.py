@@ -80,8 +80,8 @@ def attack(
         The attack, for `jaxdp.audit.audit`.
 
     Raises:
-        ValueError: if name is not registered, the entry lacks the path, or a changed value or size does not fit.
-        TypeError: if the algorithm has no value of a name in `values`.
+        ValueError: if name is not registered, the entry lacks the path, the algorithm has no value or size of a given
+            name, or a changed value or size does not fit.
 
     Examples:
         >>> import numpy as np
@@ -92,6 +92,7 @@ def attack(
     load_plugins()
     entry = entry_of(name).sized(**(sizes or {}))
     entry = dataclasses.replace(entry, neighbours=neighbours, values={**entry.values, **(values or {})})
+    claim_of(entry)  # raises an error that names values which do not fit
     ways = paths(entry)
     return ways[next(iter(ways)) if path is None else check_choice("path", path, tuple(ways))]()
 

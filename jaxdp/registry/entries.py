@@ -5,7 +5,7 @@ are among their arguments. So an entry at other sizes has a matching environment
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -62,7 +62,6 @@ class Entry:
         source: paper and algorithm.
         proof: state of the proof of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if
             nothing is claimed.
-        paths: not used; audits determine the paths of an algorithm.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; None if it is not known.
         grid: for audits: by the name of a value, further numbers at which the claim is attacked; each attack changes
@@ -90,7 +89,6 @@ class Entry:
     source: str = ""
     proof: str = "claimed"
     title: str = ""
-    paths: tuple[Any, ...] = ()
     distribution: Callable[..., Any] | None = None
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     other_sizes: tuple[Mapping[str, Any], ...] = ()
@@ -121,14 +119,7 @@ class Entry:
         for keyword in self.variant:
             if self.factory is not None and keyword not in parameters(self.factory):
                 raise ValueError(f"variant must be keywords of the factory, got {keyword!r}")
-        if both := set(self.variant) & set(self.sizes):
-            raise ValueError(f"variant must name no size, got {', '.join(sorted(both))}")
-        names = self._names()
-        for size in self.sizes:
-            if size not in names:
-                raise ValueError(
-                    f"sizes must be arguments of the factory or of another function of the entry, got {size!r}"
-                )
+        self._check_sizes(self.sizes)
 
     def __repr__(self) -> str:
         """Returns the factory and its arguments, in under 200 characters."""
@@ -149,8 +140,7 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name (except a size of None), or `variant` has
-                this name.
+            ValueError: if no function of the entry takes a size of that name, or `variant` has this name.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -203,7 +193,18 @@ class Entry:
     def _arguments_of_all(self) -> dict[str, Any]:
         return {**self.variant, **self.sizes}
 
+    def _check_sizes(self, sizes: Collection[str]) -> None:
+        if both := set(self.variant) & set(sizes):
+            raise ValueError(f"variant must name no size, got {', '.join(sorted(both))}")
+        names = self._names()
+        for size in sizes:
+            if size not in names:
+                raise ValueError(
+                    f"sizes must be arguments of the factory or of another function of the entry, got {size!r}"
+                )
+
     def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        self._check_sizes(sizes)
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
     def _bind_sizes(self, function: Callable[..., Any]) -> Callable[..., Any]:

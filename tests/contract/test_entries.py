@@ -194,6 +194,26 @@ def test_a_bad_field_is_told(kind, changes, message):
         kind(**{**FIELDS[kind], **changes})
 
 
+@pytest.mark.parametrize("size", ["foo", "horizons"])
+@pytest.mark.parametrize("number", [None, 3])
+def test_an_unknown_size_is_refused(size, number):
+    with pytest.raises(ValueError, match=f"sizes must be arguments of the factory or .*, got '{size}'"):
+        LEARNERS["rucb"].sized(**{size: number})
+
+
+@pytest.mark.parametrize("number", [None, "gaussian"])
+def test_a_keyword_of_the_variant_is_no_size(number):
+    with pytest.raises(ValueError, match="variant must name no size, got noise"):
+        LEARNERS["ebs_elimination_gaussian"].sized(noise=number)
+
+
+@pytest.mark.parametrize("name", ["laplace", "moment_randomizer", "rucb", "mle"])
+def test_an_attack_at_an_unknown_value_is_refused(name):
+    entry = ENTRIES[name]
+    with pytest.raises(ValueError, match=r"values must be the arguments of params and guarantee, got .*'foo'"):
+        registry.attack(name, entry.make_neighbours(), values={"foo": 1.0})
+
+
 def test_a_horizon_among_sizes_is_the_problems():
     entry = LEARNERS["exponential_weights"]
     assert (entry.horizon, entry.sized(horizon=9).horizon, entry.sized(horizon=9).make().horizon) == (30, 9, 9)
