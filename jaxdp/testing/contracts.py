@@ -31,8 +31,9 @@ def check_estimator(
     - A compiled run has the same results as an eager run, and `jax.vmap` over seeds and epsilons has the same results
       as a loop. One trace serves all epsilons. The program suits a GPU (see below).
     - No key is used twice in a function, and none is the same in every run, such as `jax.random.key(0)`.
-    - If the guarantee claims anything, it claims the epsilon of the values, or implies this epsilon at their delta. At
-      epsilon = inf the guarantee claims infinity, and the report does not depend on the key.
+    - If the guarantee claims anything, it claims the epsilon of the values, or implies this epsilon at their delta. An
+      approximate claim has at most the delta of the values, if they have a delta. At epsilon = inf the guarantee claims
+      infinity, and the report does not depend on the key.
     - If features are not declared public, the estimate depends on them only through the report.
 
     A program suits a GPU if it lowers for CUDA, without operations that are slow, inexact or random there. The check
@@ -84,7 +85,8 @@ def check_learner(
       trace serves all epsilons. The program suits a GPU (see `check_estimator`).
     - In single rounds no key is used twice in a function, and no key is the same in every run.
     - If the guarantee claims anything, it claims the epsilon of the values, or implies this epsilon at their delta (for
-      exceptions see `may_claim_less` and `multiple`). At epsilon = inf neither `privatize` nor `update` depends on its
+      exceptions see `may_claim_less` and `multiple`). An approximate claim has at most the delta of the values, if they
+      have a delta and `multiple` is at most 1. At epsilon = inf neither `privatize` nor `update` depends on its
       key, in any round; for `update` see `draws_in_update`.
     - Every play, by rounds and blocks, is an action that the environment declares (or the learner, if the environment
       declares none), and no action has a negative count. This is checked in nine lanes: three seeds at epsilon, at
@@ -168,14 +170,15 @@ def check_mechanism(
         release: (key, params, data) -> output.
         values: a grid point; if it has `epsilon`, other values of epsilon are checked, too.
         data: the input, arrays that the mechanism takes ([...], of any dtype).
-        exact: data -> the output at epsilon = inf; None to skip this check.
+        exact: data -> the output at epsilon = inf; None to skip this check, and if values have no `epsilon`.
         key: key of the checks.
         skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.
 
     Raises:
         AssertionError: if checks fail. The message lists each failed check with the reason.
-        ValueError: if skip or only is a string, or has a name that no check has.
+        ValueError: if skip or only is a string, or has a name that no check has; or if exact is given, but values have
+            no epsilon.
     """
     programs = MechanismPrograms(params, guarantee, release, values, [data], exact=exact, key=key)
     run_checks(programs.checks(), skip=skip, only=only)

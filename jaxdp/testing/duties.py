@@ -51,13 +51,13 @@ def check_claim(
 ) -> None:
     """Checks that a guarantee claims `multiple` times the epsilon of the values, at this epsilon and at infinity.
 
-    The delta of an approximate claim is not checked.
-
     Args:
         guarantee: (**values) -> Guarantee.
         values: a grid point with `epsilon`; also with `delta` for a zCDP or Gaussian claim, which must imply the
-            claimed epsilon at this delta, up to rounding.
-        multiple: the claimed epsilon divided by the epsilon of the values.
+            claimed epsilon at this delta, up to rounding. The delta of an approximate claim must be at most `delta`, up
+            to rounding, if values have it.
+        multiple: the claimed epsilon divided by the epsilon of the values. If it is above 1, the delta of an
+            approximate claim is not checked: the delta of a group is larger, too.
         or_less: whether a finite claim may be smaller.
     """
     for epsilon in (values["epsilon"], np.inf):
@@ -71,6 +71,8 @@ def check_claim(
         else:
             less = or_less and 0 < claim.epsilon < due * (1 + 1e-6) < np.inf  # up to rounding
             assert claim.epsilon == due or less, f"guarantee must claim epsilon = {due}, got {claim.epsilon}"
+            most = values.get("delta", np.inf) if multiple <= 1 and claim.is_private else np.inf
+            assert claim.delta <= most * (1 + 1e-6), f"guarantee must claim delta <= {most}, got {claim.delta}"
 
 
 def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -> Guarantee:

@@ -31,6 +31,10 @@ class MechanismPrograms(Programs):
         exact: Callable[[Any], Any] | None,
         key: jax.Array,
     ) -> None:
+        if exact is not None and "epsilon" not in values:
+            raise ValueError(
+                f"exact must be None if values have no epsilon, got a function with values of {', '.join(values)}"
+            )
         inputs = [(one_input,) for one_input in data]
         super().__init__(params, guarantee, values, key=key, tolerance=1e-6, inputs=inputs)
         self.release, self.exact = release, exact

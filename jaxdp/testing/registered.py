@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Environment, Estimator, Learner
+from jaxdp.simulation.run.values import parameters
 from jaxdp.testing.checks import STRUCTURE, Check, run_checks
 from jaxdp.testing.estimators import EstimatorPrograms
 from jaxdp.testing.learners import NUM_LANES, LearnerPrograms
 from jaxdp.testing.mechanisms import MechanismPrograms
+from jaxdp.validation import did_you_mean
 
 
 def checks_of(
@@ -45,19 +47,20 @@ def checks_of(
 
     Raises:
         ValueError: if a name is not registered, or algorithm has another type; if an argument that the algorithm needs
-            is missing, or does not fit (see `check_learner`); or if a registered algorithm is given arguments that only
-            a `Learner` or an `Estimator` takes.
+            is missing, or does not fit (see `check_learner`); if an argument is given that only another kind of
+            algorithm takes; or if an option is unknown.
 
     Examples:
         >>> [check.name for check in checks_of("laplace")][:3]
         ['neighbours', 'refusals', 'claim depends on epsilon']
         >>> checks_of("laplace")[0]()
     """
+    _check_options(options)
     key = jax.random.key(0) if key is None else key
     if isinstance(algorithm, Learner | Estimator):
         return _checks_of_made(algorithm, environment, values, key, num_lanes, options)
     given = {"environment": environment, "values": values, **options}
-    extra = [name for name, value in given.items() if value is not None]
+    extra = [name for name, value in given.items() if value is not None or name in options]
     if extra:
         raise ValueError(f"{extra[0]} must be given only with a Learner or an Estimator, got it with {algorithm!r}")
     return _checks_of_entry(_entry(algorithm), key, num_lanes)
@@ -103,6 +106,11 @@ def _checks_of_made(
 ) -> list[Check]:
     is_learner = isinstance(algorithm, Learner)
     given = {"environment": environment, "values": values, **options}
+    programs = LearnerPrograms if is_learner else EstimatorPrograms
+    for name, value in given.items():
+        if (value is not None or name in options) and name not in parameters(programs):
+            other, this = ("an Estimator", "a Learner") if is_learner else ("a Learner", "an Estimator")
+            raise ValueError(f"{name} must be given only with {other}, got it with {this}")
     for name in ("environment", "values", "horizon") if is_learner else ("values", "features", "labels"):
         if given.get(name) is None:
             raise ValueError(f"{name} must be given with {'a Learner' if is_learner else 'an Estimator'}, got None")
@@ -110,6 +118,15 @@ def _checks_of_made(
         return LearnerPrograms(algorithm, key=key, num_lanes=num_lanes, **given).checks()
     del given["environment"]
     return EstimatorPrograms(algorithm, key=key, **given).checks()
+
+
+def _check_options(options: Collection[str]) -> None:
+    """Raises a ValueError for a name that is an option neither of a `Learner` nor of an `Estimator`."""
+    names = {name for programs in (LearnerPrograms, EstimatorPrograms) for name in parameters(programs)}
+    names -= {*parameters(checks_of), "learner", "estimator"}
+    for name in options:
+        if name not in names:
+            raise ValueError(f"options must be among {', '.join(sorted(names))}, got {name}{did_you_mean(name, names)}")
 
 
 def _entry(algorithm: Any) -> Any:
@@ -150,8 +167,9 @@ def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
         programs = EstimatorPrograms(algorithm, entry.values, features, labels, key=jax.random.fold_in(key, 2))
     else:
         data = [jax.tree.map(jnp.asarray, inputs) for inputs in entry.make_neighbours()]
+        exact = algorithm.exact if "epsilon" in entry.values else None
         programs = MechanismPrograms(
-            algorithm.params, algorithm.guarantee, algorithm.release, entry.values, data, exact=algorithm.exact, key=key
+            algorithm.params, algorithm.guarantee, algorithm.release, entry.values, data, exact=exact, key=key
         )
     return [Check("neighbours", STRUCTURE, lambda: _check_neighbours(entry, key)), *programs.checks()]
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import UserData
+from jaxdp.core import Guarantee
 from jaxdp.registry import LearnerEntry
 from jaxdp.testing import check_learner, checks_of
 from jaxdp.testing.checks import run_checks
+from jaxdp.testing.duties import check_claim
 from tests.contract import tiny
 from tests.contract.wrong import (
     ENTRY,
@@ -26,6 +28,14 @@ from tests.contract.wrong import (
     learner_checks,
     mechanism_checks,
 )
+
+VALUES_OF_DELTA = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def approximate(claimed, multiple=1.0):
+    """Returns a guarantee with the delta `claimed`, unlike the delta of the values."""
+    about = {"trust_model": "central", "privacy_unit": "one number", "argument": "none"}
+    return lambda epsilon, delta=0.0: Guarantee.approximate(multiple * epsilon, claimed, **about)
 
 
 @pytest.mark.parametrize("name", WRONG_LEARNERS)
@@ -57,6 +67,15 @@ def test_a_right_estimator_passes():
     run_checks(estimator_checks(MEAN))
 
 
+@pytest.mark.parametrize("feature", [-1.0, 0.0, 1 / 3, 1.0])
+def test_private_features_of_any_size_must_not_be_read(feature):
+    wrong = estimator(features_public=False, fit=lambda key, params, features, report: features[0] > 0.3)
+    features, labels = jnp.full((3, 2), feature), jnp.arange(3, dtype=jnp.int32)
+    checks = checks_of(wrong, values=tiny.VALUES, features=features, labels=labels, key=key())
+    with pytest.raises(AssertionError, match="fit must not read features that are not public"):
+        run_checks(checks, only=["features only through the report"])
+
+
 def test_every_check_of_an_estimator_has_a_wrong_one():
     assert {check.name for check in estimator_checks(estimator(features_public=False))} == set(WRONG_ESTIMATORS)
 
@@ -66,8 +85,25 @@ def test_a_wrong_mechanism_fails_one_check(name):
     assert failing(mechanism_checks(**WRONG_MECHANISMS[name]())) == [name]
 
 
+@pytest.mark.parametrize(("delta", "multiple"), [(1e-6, 1.0), (1e-9, 1.0), (0.9, 3.0)])
+def test_a_smaller_delta_or_a_multiple_is_right(delta, multiple):
+    check_claim(approximate(delta, multiple), VALUES_OF_DELTA, multiple)
+
+
+@pytest.mark.parametrize("delta", [1.1e-6, 0.9])
+def test_a_larger_delta_is_wrong(delta):
+    with pytest.raises(AssertionError, match=f"guarantee must claim delta <= 1e-06, got {delta}"):
+        check_claim(approximate(delta), VALUES_OF_DELTA)
+    check_claim(approximate(delta), {"epsilon": 1.0})  # the delta is no value
+
+
 def test_every_check_of_a_mechanism_has_a_wrong_one():
-    without = {"values": {"rho": 1.0}, "params": lambda *, rho: rho, "guarantee": lambda *, rho: tiny.claim(epsilon=1)}
+    without = {
+        "values": {"rho": 1.0},
+        "params": lambda *, rho: rho,
+        "guarantee": lambda *, rho: tiny.claim(epsilon=1),
+        "exact": None,
+    }
     names = {check.name for checks in (mechanism_checks(), mechanism_checks(**without)) for check in checks}
     assert names == set(WRONG_MECHANISMS)
 

@@ -77,6 +77,12 @@ def test_a_name_of_no_check_is_refused(argument):
         ),
         (wrong.RIGHT, {"values": {}, "horizon": 7}, "environment must be given with a Learner, got None"),
         (wrong.MEAN, {"values": {}}, "features must be given with an Estimator, got None"),
+        (wrong.MEAN, {"environment": 3}, "environment must be given only with a Learner, got it with an Estimator"),
+        (wrong.MEAN, {"horizon": None}, "horizon must be given only with a Learner, got it with an Estimator"),
+        (wrong.RIGHT, {"labels": 3}, "labels must be given only with an Estimator, got it with a Learner"),
+        (wrong.RIGHT, {"horizons": 7}, "options must be among draws_in_update, .*, got horizons. Did you mean horizon"),
+        ("laplace", {"horizon": None}, "horizon must be given only with a Learner or an Estimator, got it with"),
+        ("laplace", {"skip": ["refusals"]}, "options must be among .*, multiple, tolerance, got skip"),
     ],
 )
 def test_what_checks_need_is_named(algorithm, given, message):
@@ -131,8 +137,12 @@ def test_a_mechanism_that_claims_no_epsilon(native, by_rho):
 
     values = {"rho": 0.1} if by_rho else {"epsilon": 0.5, "delta": 1e-6}
     data, key = jnp.ones(2), jax.random.key(0)
-    check_mechanism(params, guarantee, release, values, data, exact=lambda data: data, key=key)
-    if not by_rho:
+    exact = None if by_rho else lambda data: data
+    check_mechanism(params, guarantee, release, values, data, exact=exact, key=key)
+    if by_rho:
+        with pytest.raises(ValueError, match=r"exact must be None if values have no epsilon, got .* values of rho"):
+            check_mechanism(params, guarantee, release, values, data, exact=lambda data: data + 1, key=key)
+    else:
         more = {**values, "epsilon": 1.0}
         with pytest.raises(AssertionError, match="guarantee must imply epsilon"):
             check_mechanism(params, lambda **_: guarantee(**more), release, values, data, exact=None, key=key)

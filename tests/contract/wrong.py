@@ -332,6 +332,7 @@ WRONG_MECHANISMS: dict[str, Any] = {
         "values": {"rho": 1.0},
         "params": lambda *, rho: tiny.Params(jnp.ones((), tiny.FLOAT)),
         "guarantee": lambda *, rho: rho,
+        "exact": None,
     },
     "refusals": lambda: {"params": no_refusal},
     "claim depends on epsilon": lambda: {"guarantee": other_claim},
