@@ -5,6 +5,7 @@ result by more than rounding, unless a program takes two such numbers for the sa
 their maximum, none was equal to it, and the first index was taken. Other tests compile without optimisation.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -113,6 +114,7 @@ def test_an_optimised_program_chooses_as_an_unoptimised_one(case):
 
 @pytest.mark.always
 @pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="in 64 bits XLA on a CPU rounds both uses alike")
+@pytest.mark.skipif("optimization_level=0" in os.environ.get("XLA_FLAGS", ""), reason="compiled without optimisation")
 @pytest.mark.skipif("avx512f" not in host_processor(), reason="without AVX-512 XLA rounds both uses alike")
 def test_scores_that_are_compared_with_their_maximum_are_noticed(monkeypatch):
     def largest(scores, order):

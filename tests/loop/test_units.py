@@ -1,10 +1,13 @@
 """How the long run is cut: everything that `make test` leaves out, in parts that are short enough and hardly move."""
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from tests.loop import parts as module
+from tests.loop.collection import ROOT
 from tests.loop.parts import main, run_part, take_turn
 from tests.loop.units import (
     CORES,
@@ -228,3 +231,12 @@ def test_flags_of_optimised_jobs_name_no_file(monkeypatch):
     monkeypatch.setenv("QUICKLY", "--quick=1")
     flags = [module._environment(job)["XLA_FLAGS"] for job in JOBS]
     assert set(flags) == {"", "--quick=1"}
+
+
+def test_make_passes_no_flags_of_the_shell_that_turn_optimisation_off():
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_max_isa=AVX2 --xla_cpu_use_fusion_emitters=false"
+    command = ["make", "--no-print-directory", "--eval", "shown:; @echo $$XLA_FLAGS", "shown"]
+    shown = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "MAKEFLAGS": "", "XLA_FLAGS": flags}, capture_output=True, text=True
+    )
+    assert shown.stdout.strip() == "--xla_cpu_max_isa=AVX2"
