@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Environment, Space, arms, pairs
+from jaxdp.numerics.jax_options import current_options
 from jaxdp.random import key_from_data
 from jaxdp.simulation import lane_keys
 from jaxdp.simulation.run.checkpoints import resolve
@@ -95,7 +96,7 @@ def _runs(task: tuple[Any, ...], data: np.ndarray, jobs: int) -> Iterator[dict[s
         play = _player(*task)
         yield from (play(words) for words in data)
         return
-    pickled = cloudpickle.dumps((task, jax.config.read("jax_enable_x64")))
+    pickled = cloudpickle.dumps((task, current_options()))
     with ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker, initargs=(pickled,)
     ) as pool:
@@ -106,8 +107,9 @@ _in_worker: dict[str, Any] = {}
 
 
 def _start_worker(pickled: bytes) -> None:
-    task, x64 = cloudpickle.loads(pickled)
-    jax.config.update("jax_enable_x64", x64)
+    task, options = cloudpickle.loads(pickled)
+    for name, value in options.items():
+        jax.config.update(f"jax_{name}", value)
     _in_worker["play"] = _player(*task)
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -98,6 +99,27 @@ def test_a_pool_of_processes(pool, expected):
 def test_a_pool_of_threads(expected):
     with ThreadPoolExecutor(2) as threads:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=threads).identical(expected)
+
+
+def products() -> Run:
+    return Run(
+        simulate=lambda key, params: {"value": jnp.dot(*jax.random.normal(key, (2, 3), np.float32)) / params},
+        params=lambda *, scale: np.float32(scale),
+        guarantee=lambda **_: {},
+        dims={"value": ()},
+    )
+
+
+def test_options_of_a_with_block_reach_the_workers():
+    arguments: dict = {"axes": {"scale": [1.0]}, "num_seeds": 4, "tile_size": 4, "key": jax.random.key(0)}
+    with (
+        ThreadPoolExecutor(1) as threads,
+        jax.default_matmul_precision("highest"),
+        jax.threefry_partitionable(False),
+        jax.enable_x64(True),
+    ):
+        expected = jaxdp.sweep(products, **arguments)
+        assert jaxdp.sweep(products, **arguments, executor=threads).identical(expected)
 
 
 def test_a_pool_that_breaks_keeps_what_is_done(pool, expected, tmp_path):

@@ -112,6 +112,7 @@ def sweep(
         executor: a `concurrent.futures` executor, such as `client.get_executor()` of a Dask cluster. Its workers
             compute the chunks, each on its own devices. Processes must be spawned and not forked, because a fork of a
             process that has used JAX hangs: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`.
+            Options of JAX that change numbers, such as `jax.enable_x64`, are passed on to the workers.
             After each minute in which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up)
             reports the missing chunks.
         timeout: the maximum time in seconds, > 0, between two finished chunks of an executor, including compilation.

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.numerics.jax_options import current_options, set_options
 from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.store.identity import differences
@@ -37,7 +38,7 @@ def pack(plan: Plan) -> bytes:
                 "num_seeds": plan.num_seeds,
                 "tile_size": plan.asked_tile_size,
                 "key": key,
-                "x64": bool(jax.config.read("jax_enable_x64")),
+                "options": current_options(),
             }
         )
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -52,8 +53,8 @@ class Job:
     def __init__(self, packed: bytes) -> None:
         """Unpacks and checks the sweep."""
         sweep = pickle.loads(packed)
-        self.x64 = sweep["x64"]
-        with jax.enable_x64(self.x64):
+        self.options = sweep["options"]
+        with set_options(self.options):
             self.plan = Plan(
                 sweep["build"],
                 sweep["axes"],
@@ -97,7 +98,7 @@ def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
     differing = differences(job.identity, identity)
     if differing:
         raise RuntimeError(f"workers must run the same program, got one where {'; '.join(differing[:5])}")
-    with jax.enable_x64(job.x64):
+    with set_options(job.options):
         ((_, arrays),) = job.runner(chunk.program).chunks([chunk], lambda lanes: None)
     return arrays
 
