@@ -82,7 +82,7 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
 
     Returns:
         [..., k] of n's dtype: nonnegative counts that sum to n. All counts are -1 if n is negative, if a probability is
-        negative or NaN, if the sum of probabilities is infinite, or if all probabilities are zero.
+        negative or NaN, if the sum of probabilities is infinite in their dtype, or if all probabilities are zero.
 
     Raises:
         ValueError: if the dtypes or shapes are not as above.

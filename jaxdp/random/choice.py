@@ -9,11 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, lanes_last_if_many, own_kernel
 from jaxdp.random.threefry import fast_key, word_pairs, words_of_pairs
+from jaxdp.validation import refuse_private
 
 LARGEST_UNROLLED = 1024  # for more weights, the size of the program does not depend on their number
 COLUMNS = 16  # about the square root of the usual number of weights; a vector unit adds 16 numbers at a time
@@ -29,13 +31,15 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
     Args:
         key: [] typed PRNG key.
-        weights: [n] float32 or float64 >= 0, with a finite sum; at least one is > 0 and not subnormal. May be traced.
+        weights: [n] float32 or float64 >= 0; at least one is > 0 and not subnormal, and their sum is at most half of
+            the largest number of their dtype. May be traced.
 
     Returns:
-        [] int32 in [0, n), never an index with weight zero. The result is unspecified if weights are not as above.
+        [] int32 in [0, n), never an index with weight zero. The result is unspecified if traced weights are not as
+        above.
 
     Raises:
-        ValueError: if weights are not a vector of at least one float.
+        ValueError: if weights are not a vector of at least one float; or, if not traced, are not as above.
 
     Source:
         Inversion, Devroye (1986), chapter III.2.
@@ -61,13 +65,13 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     Args:
         key: [] typed PRNG key. For a Threefry key, the first 23 of the 53 bits are the bits that `weighted_index`
             uses for float32 weights.
-        weights: [n] float32 or float64 >= 0; see `weighted_index`.
+        weights: [n] float32 or float64 >= 0; see `weighted_index`. The sum is in float64.
 
     Returns:
         [] int32 in [0, n); see `weighted_index`. An index of probability below about 2^-52 may never be drawn.
 
     Raises:
-        ValueError: if weights are not a vector of at least one float.
+        ValueError: see `weighted_index`.
 
     Source:
         See `weighted_index`.
@@ -80,7 +84,7 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         >>> int(fine_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    return _draw_finely(fast_key(key), _check_weights(weights))
+    return _draw_finely(fast_key(key), _check_weights(weights, np.float64))
 
 
 def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
@@ -134,10 +138,19 @@ def _index(as_uniform: Callable[[jax.Array], jax.Array], source: jax.Array, weig
     return own_kernel(inside, source, lanes_last(weights))
 
 
-def _check_weights(weights: ArrayLike) -> jax.Array:
+def _check_weights(weights: ArrayLike, dtype_of_sum: Any = None) -> jax.Array:
     weights = jnp.asarray(weights)
     if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
         raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
+    if not isinstance(weights, Tracer):
+        values, dtype = np.asarray(weights, np.float64), jnp.finfo(dtype_of_sum or weights.dtype)
+        refuse_private("weights", "numbers >= 0", ~(values >= 0))
+        smallest, largest = float(jnp.finfo(weights.dtype).tiny), float(dtype.max) / 2
+        if values.max() < smallest:
+            raise ValueError(f"weights must have an entry >= {smallest:.3g}, got only smaller ones")
+        with np.errstate(over="ignore"):
+            if values.sum() > largest:
+                raise ValueError(f"weights must have a sum <= {largest:.3g} in {dtype.dtype}, got a larger one")
     return weights
 
 

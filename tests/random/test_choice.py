@@ -93,6 +93,14 @@ def test_bad_weights():
             weighted_index(jax.random.key(0), weights)
         with pytest.raises(ValueError, match="weights must be a vector of floats"):
             fine_index(jax.random.key(0), weights)
+    rules = {(-1, 2): "got 1 of 2 that", (0, 1e-40): "1.18e-38, got only"}
+    for entries, rule in {**rules, (np.nan, 1): "got 1 of 2"}.items():
+        for draw in (weighted_index, fine_index):
+            with pytest.raises(ValueError, match=f"weights must (be|have) .*{rule}"):
+                draw(jax.random.key(0), jnp.array(entries, jnp.float32))
+    with pytest.raises(ValueError, match=r"weights must have a sum <= 1.7e\+38 in float32, got a larger one"):
+        weighted_index(jax.random.key(0), jnp.array([2e38, 2e38], jnp.float32))
+    assert fine_index(jax.random.key(0), jnp.array([1e-30, 2e38, 2e38], jnp.float32)) in (1, 2)
 
 
 @pytest.mark.precision
