@@ -86,13 +86,18 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         gaps = utilities.max() - utilities
         leaf = gaps.astype(default_float())
     if not np.isfinite(leaf).all():
-        raise ValueError(f"weights must make utilities within the range of {default_float()}, got {model.tolist()}")
+        raise ValueError(
+            f"weights must make differences of utilities within the range of {default_float()}, got {model.tolist()}"
+        )
 
     def params(*, scale: float = 1.0) -> Params:
         factor = scalar_leaf("scale", check_positive("scale", scale))
         with np.errstate(over="ignore"):
             if not np.isfinite(2 * (factor * leaf)).all():
-                raise ValueError(f"scale must make utilities within the range of {leaf.dtype}, got {scale}")
+                raise ValueError(
+                    f"scale must make twice the largest difference of utilities, the largest regret, within the range "
+                    f"of {leaf.dtype}, got {scale} and a largest difference of {float(leaf.max()):g}"
+                )
         return Params(gaps=leaf, scale=factor)
 
     def chance(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:

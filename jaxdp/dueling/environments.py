@@ -88,7 +88,10 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         pseudo_regret = np.add.outer(gaps, gaps)
         if not np.isfinite(cast(pseudo_regret)).all():
             dtype = default_float()
-            raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
+            raise ValueError(
+                f"utilities must have twice their largest difference, the largest regret, within the range of {dtype}, "
+                f"got {utilities.tolist()}"
+            )
     regret_leaf = cast(pseudo_regret)  # the same object for every link_scale
 
     def params(*, link_scale: float = 1.0) -> Params:

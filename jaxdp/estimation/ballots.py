@@ -27,6 +27,7 @@ from jaxdp.estimation.noisy_statistic import check_dim, noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
 from jaxdp.estimation.public_weights import NOISES, check_weights
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, randomized_response, round_up
+from jaxdp.mechanisms.least_budgets import check_k_norm
 from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.preferences import pair_features
 from jaxdp.validation import check_choice, check_count, refuse_private
@@ -207,8 +208,9 @@ def ballot_objective_perturbation(
 
     Raises:
         ValueError: as `ballot_mle`; if weights or noise is unknown, or max_dim < 1. The result's `params` also raises
-            this error if epsilon <= 0 or delta is outside (0, 1). `privatize` raises it if there are more than max_dim
-            items, or more ballots than floats can count exactly (2^24 / (m - 1) in 32-bit mode).
+            this error if epsilon <= 0 or so small that K-norm noise would overflow integers (below about 2e-9 for 100
+            items), or delta is outside (0, 1). `privatize` raises it if there are more than max_dim items, or more
+            ballots than floats can count exactly (2^24 / (m - 1) in 32-bit mode).
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model; with K-norm noise, epsilon-DP.
@@ -249,8 +251,10 @@ def ballot_objective_perturbation(
     def params(
         *, epsilon: float, delta: float = 0.0, radius: float = np.inf, tolerance: float = TOLERANCE
     ) -> CentralParams:
-        multiplier = analytic_gaussian(epsilon, delta) if is_gaussian else 0.0
         point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
+        multiplier = analytic_gaussian(epsilon, delta) if is_gaussian else 0.0
+        if not is_gaussian:
+            check_k_norm(epsilon, numbers=limit)
         return CentralParams(**vars(point), noise_multiplier=round_up(multiplier, default_float()))
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:

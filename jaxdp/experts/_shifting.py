@@ -16,7 +16,7 @@ from jaxdp.experts._losses import losses_interface
 from jaxdp.numerics.lookup import entry, widen_index
 from jaxdp.random import beta, binomial
 from jaxdp.random.coins import coins_but_one
-from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within
+from jaxdp.validation import check_choice, check_count, check_horizon, check_list, check_positive, check_within
 
 TIMES = ("equal", "drawn")
 EXPERTS = ("drawn", "own_parts")
@@ -300,7 +300,7 @@ def _concentration(value: float | None, good_mean: float, other_mean: float) -> 
 
 
 def _check_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> np.ndarray:
-    checked_times = [check_count("shift_times", time, 1) for time in times]
+    checked_times = [check_count("shift_times", time, 1) for time in check_list("shift_times", times)]
     if num_shifts is not None and num_shifts != len(checked_times):
         raise ValueError(
             f"num_shifts must be None or the number of shift_times, {len(checked_times)}, got {num_shifts}"
@@ -314,7 +314,7 @@ def _expert_sampler(choice: str | Sequence[int], num_experts: int, num_shifts: i
     """Returns a function that draws the good experts ([num_shifts + 1] int32) of all segments."""
     segments = num_shifts + 1
     if not isinstance(choice, str):
-        experts = [check_count("good_experts", expert, 0) for expert in choice]
+        experts = [check_count("good_experts", expert, 0) for expert in check_list("good_experts", choice)]
         differ = all(early != late for early, late in pairwise(experts))
         if len(experts) != segments or max(experts) >= num_experts or not differ:
             raise ValueError(

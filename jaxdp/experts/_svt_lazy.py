@@ -103,8 +103,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1, or accounting is not one of the names above. The result's `params`
-            raises this error if a value is out of range, or epsilon is so small that noise would overflow integers
-            (below about 5e-10 for "pure").
+            raises this error if a value is out of range, epsilon is so small that noise would overflow integers (below
+            about 5e-10 for "pure"), or the default of max_switches is 2^31 or more.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -112,8 +112,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         best_loss: >= 0 and finite, by default 0: a bound on the total loss of the best expert, which must be known in
             advance.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default the minimum of T and the smallest number for which the bound on the loss is
-            proved (see Deviations).
+        max_switches: K in [1, 2^31), by default the minimum of T and the smallest number for which the bound on the
+            loss is proved (see Deviations).
         threshold: finite, by default as in Math. Privacy does not depend on `threshold`, `best_loss` or `failure_prob`.
 
     Privacy:
@@ -210,7 +210,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             monitor_epsilon=leaf_rounded_down("epsilon", budget),
             learning_rate=leaf_rounded_down("learning_rate", rate),
             threshold=scalar_leaf("threshold", level),
-            max_switches=np.int32(min(switches, horizon)),
+            max_switches=np.int32(check_count("max_switches", min(switches, horizon), maximum=2**31 - 1)),
         )
 
     def claim(

@@ -157,7 +157,7 @@ class _Markov:
         if self.switch_rate is None:
             if horizon > LONGEST_MIXTURE:
                 raise ValueError(f"horizon must be <= {LONGEST_MIXTURE} for the mixture over rates, got {horizon}")
-            rates = 2.0 ** -np.arange(1, max(1, math.ceil(math.log2(horizon))) + 1)
+            rates = 2.0 ** -np.arange(1, max(1, (horizon - 1).bit_length()) + 1)
         else:
             rates = np.asarray([self.switch_rate])
 

@@ -26,8 +26,8 @@ def _lazy_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 
 def _counter_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    rate = num_switches / (horizon - 1)
-    sequences = classes.markov(switch_rate=rate) if 0 < rate < 1 else classes.static()
+    rate = min(num_switches / (horizon - 1), 1 - 1 / horizon)  # a rate of 1 has no prior
+    sequences = classes.markov(switch_rate=rate) if num_switches else classes.static()
     return experts.counter_weights(num_experts=num_experts, horizon=horizon, sequences=sequences)
 
 

@@ -83,6 +83,10 @@ def small():
     )
 
 
+def test_a_comparator_that_switches_in_every_round_has_no_static_class():
+    assert "markov(switch_rate=0.98" in repr(tracking.LEARNERS["counter_weights"](3, 60, 59))
+
+
 def test_results(small):
     regret = small.dynamic_regret
     assert regret.dims == ("learner", "setting", "epsilon", "seed")

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,15 @@ from jaxdp.experts._sequence_class import Sequences
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.numerical import below_one
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
+from jaxdp.validation import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_horizon,
+    check_number,
+    check_positive,
+    check_within,
+)
 
 ACCOUNTINGS = ("zcdp", "pure")
 SIZES = 80  # maximum number of batch sizes in the first pass, a geometric grid; later passes refine it near the best
@@ -159,7 +167,7 @@ def lazy_weights_parameters(
     check_count("num_experts", num_experts, 2)
     check_horizon(horizon)
     sequences = static() if sequences is None else sequences
-    epsilon, delta = check_epsilon(epsilon), float(delta) if accounting == "zcdp" else 0.0
+    epsilon, delta = check_epsilon(epsilon), check_number("delta", delta) if accounting == "zcdp" else 0.0
     return _best(
         epsilon, delta, num_experts, horizon, check_count("num_switches", num_switches, 0), sequences, accounting
     )
@@ -228,7 +236,6 @@ def _best(
     return LazyParameters(rate, p, batch, budget, regret_bound(rate, p, batch, budget, **problem))
 
 
-@functools.lru_cache(maxsize=1024)
 def chosen_parameters(
     epsilon: float,
     delta: float,
@@ -236,19 +243,42 @@ def chosen_parameters(
     fake_switch_prob: float | None,
     batch: int | None,
     budget: int | None,
+    **problem: Any,
+) -> LazyParameters:
+    """Returns the given or tuned parameters that the learner uses: the rate rounded down, the probability up.
+
+    `regret_bound` is the bound of the tuned parameters, even if other parameters are given.
+    """
+    return _chosen(
+        check_epsilon(epsilon),
+        check_number("delta", delta),
+        None if learning_rate is None else check_positive("learning_rate", learning_rate),
+        None if fake_switch_prob is None else check_number("fake_switch_prob", fake_switch_prob),
+        None if batch is None else check_count("batch", batch),
+        None if budget is None else check_count("budget", budget, 0),
+        dtype=default_float(),
+        **problem,
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _chosen(
+    epsilon: float,
+    delta: float,
+    learning_rate: float | None,
+    fake_switch_prob: float | None,
+    batch: int | None,
+    budget: int | None,
     *,
+    dtype: np.dtype,
     num_experts: int,
     horizon: int,
     switches: int,
     sequences: Sequences,
     accounting: str,
 ) -> LazyParameters:
-    """Returns the given or tuned parameters that the learner uses: the rate rounded down, the probability up.
-
-    `regret_bound` is the bound of the tuned parameters, even if other parameters are given.
-    """
     best = lazy_weights_parameters(
-        epsilon=check_epsilon(epsilon),
+        epsilon=epsilon,
         delta=delta,
         num_experts=num_experts,
         horizon=horizon,
@@ -258,15 +288,15 @@ def chosen_parameters(
     )
     is_private = epsilon < math.inf
     given_any = not (learning_rate is None and fake_switch_prob is None and batch is None)
-    rate = best.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
+    rate = best.learning_rate if learning_rate is None else learning_rate
     fake = best.fake_switch_prob if fake_switch_prob is None else fake_switch_prob
     check_within("fake_switch_prob", fake, 0.0, 1.0)
     if is_private and not fake >= SMALLEST:
         raise ValueError(f"fake_switch_prob must be >= {SMALLEST:g} at a finite epsilon, got {fake}")
-    size = best.batch if batch is None else check_count("batch", batch)
+    size = best.batch if batch is None else batch
     if size > horizon:
         raise ValueError(f"batch must be <= horizon, got {size} at horizon {horizon}")
-    rate, fake = float(leaf_rounded_down("learning_rate", rate)), float(round_up(fake, default_float()))
+    rate, fake = float(leaf_rounded_down("learning_rate", rate)), float(round_up(fake, dtype))
     decisions = -(-horizon // size) - 1
     cap = decisions
     if is_private:
@@ -281,7 +311,7 @@ def chosen_parameters(
         cap = min(decisions, int((allowed - once) / per_resample))
     if budget is None:
         budget = cap if given_any else min(best.budget, cap)
-    elif check_count("budget", budget, 0) > cap and is_private:
+    elif budget > cap and is_private:
         raise ValueError(
             f"budget must be <= {cap}, the largest number of resamples at this epsilon and horizon, got {budget}"
         )

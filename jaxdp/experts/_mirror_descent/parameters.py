@@ -170,7 +170,7 @@ def _laplace(nats: float, horizon: int, scale: float) -> MirrorParameters:
 
 def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) -> MirrorParameters:
     # A segment of the comparator is a union of dyadic intervals, with at most two intervals of each level.
-    levels = int(math.log2(horizon)) + 1
+    levels = horizon.bit_length()  # as the learner; a logarithm would be rounded
     lengths = 2.0 ** np.arange(levels)
     of_privacy = np.sqrt(2 * (rho / (2 * levels)) / lengths)
     rates = np.minimum(of_privacy, np.sqrt(8 * math.log(num_experts) / lengths))

@@ -1,7 +1,8 @@
 """Bounds on the magnitude and the spread of a randomizer's estimates, in float64 on the host, rounded up."""
 
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -111,18 +112,29 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
     Returns:
         The bounds. They raise ValueError for values that params rejects, a horizon < 1, and a failure_prob outside
-        (0, 1).
+        (0, 1). Second moments and variance proxies also raise it if squares of reports are outside the range of
+        float64.
     """
+
+    def of_squares(name: str, values: Mapping[str, Any]) -> float:
+        try:
+            largest = max(getattr(part, name)() for part in spread(params(**values)))
+        except OverflowError:
+            largest = 0.0
+        if largest < sys.float_info.min:
+            shown = ", ".join(f"{name}={value}" for name, value in values.items())
+            raise ValueError(f"squares of reports must be within the range of float64, got {shown}")
+        return _up(largest)
 
     def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:
         horizon, failure_prob = check_count("horizon", horizon), check_probability("failure_prob", failure_prob)
         return _up(max(part.range_bound(horizon, failure_prob) for part in spread(params(**values))))
 
     def second_moment(**values: Any) -> float:
-        return _up(max(part.second_moment() for part in spread(params(**values))))
+        return of_squares("second_moment", values)
 
     def variance_proxy(**values: Any) -> float:
-        return _up(max(part.variance_proxy() for part in spread(params(**values))))
+        return of_squares("variance_proxy", values)
 
     return Bounds(range_bound, second_moment, variance_proxy)
 

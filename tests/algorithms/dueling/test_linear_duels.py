@@ -98,7 +98,7 @@ BAD: list[tuple[Any, Any, str]] = [
     ([["a"], ["b"]], [1], "features must be numbers"),
     ([[0.5], [0.1]], [1, 2], r"weights must be \[1\], one number for each of the features, got shape \(2,\)"),
     ([[0.5], [0.1]], [math.nan], "weights must be finite, got nan"),
-    ([[1.0], [-1.0]], [1.5e308], "weights must make utilities within the range of float"),
+    ([[1.0], [-1.0]], [1.5e308], "weights must make differences of utilities within the range of float"),
 ]
 
 
@@ -114,5 +114,7 @@ def test_errors_of_values_and_links():
     for bad in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="scale must be "):
             linear_duels(FEATURES, WEIGHTS).params(scale=bad)
-    with pytest.raises(ValueError, match="scale must make utilities within the range of float"):
+    with pytest.raises(
+        ValueError, match=r"scale must make twice the largest difference of utilities, .* range of float"
+    ):
         linear_duels(FEATURES, WEIGHTS).params(scale=np.finfo(jnp.zeros(()).dtype).max)

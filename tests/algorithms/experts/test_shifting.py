@@ -237,6 +237,8 @@ def test_alternating_losses():
         ({"shift_times": [3, 3]}, r"shift_times must be ascending, in \[1, horizon = 60\), got \[3, 3\]"),
         ({"shift_times": [60]}, r"shift_times must be ascending, in \[1, horizon = 60\), got \[60\]"),
         ({"shift_times": [0]}, "shift_times must be an integer >= 1, got 0"),
+        ({"shift_times": 5}, "shift_times must be a list, got 5"),
+        ({"num_shifts": 1, "good_experts": 3}, "good_experts must be a list, got 3"),
         ({"num_shifts": 1, "shift_times": "even"}, "shift_times must be one of equal, drawn, got 'even'"),
         ({"num_shifts": 1, "good_experts": [1, 1]}, "good_experts must be 2 of 4 experts with different neighbours"),
         ({"num_shifts": 1, "good_experts": [1, 4]}, "good_experts must be 2 of 4 experts with different neighbours"),

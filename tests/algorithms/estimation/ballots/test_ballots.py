@@ -120,6 +120,8 @@ def test_who_claims_what():
         assert claim.is_private == ("epsilon" in values)
     with pytest.raises(ValueError, match="epsilon must be > 0, got nan"):
         ballot_rr().guarantee(epsilon=float("nan"))
+    with pytest.raises(ValueError, match=r"epsilon must be >= 2\.33e-09, as larger noise would overflow integers"):
+        ballot_objective_perturbation(noise="k_norm").params(epsilon=1e-12)
     with pytest.raises(ValueError, match=r"delta must be in \(0, 1\), got 1"):
         ballot_objective_perturbation().params(epsilon=1.0, delta=1.0)
     answers = [int(ballot_rr().params(epsilon=epsilon).num_answers) for epsilon in (1e-6, 3.2, 3.3, 8.0, 1e30, np.inf)]

@@ -250,6 +250,7 @@ def test_factory_errors(arguments, message):
         ({"fake_switch_prob": 0.0}, "fake_switch_prob must be >= 1e-06 at a finite epsilon, got 0.0"),
         ({"fake_switch_prob": 1.5}, r"fake_switch_prob must be in \[0, 1\], got 1.5"),
         ({"batch": 0}, "batch must be an integer >= 1, got 0"),
+        ({"epsilon": [1.0]}, r"epsilon must be a number, got \[1.0\]"),
         ({"batch": 101}, "batch must be <= horizon, got 101 at horizon 100"),
         ({"budget": 99, "learning_rate": 0.1}, "budget must be <= .*, got 99"),
         ({"learning_rate": 10.0, "fake_switch_prob": 0.1}, "epsilon must pay for one decision"),
@@ -260,6 +261,12 @@ def test_value_errors(values, message):
     for function in (learner.params, learner.guarantee):
         with pytest.raises(ValueError, match=message):
             function(**{"epsilon": 1.0, "delta": 1e-6, **values})
+
+
+def test_values_may_be_scalar_arrays():
+    learner, values = lazy_weights(num_experts=2, horizon=100), {"epsilon": 1.0, "delta": 1e-6, "batch": 10}
+    for function in (learner.params, learner.guarantee):
+        assert function(**{name: np.array(value) for name, value in values.items()}) == function(**values)
 
 
 @pytest.mark.parametrize("fake", [1e-3, 0.3])

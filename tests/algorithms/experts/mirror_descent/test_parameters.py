@@ -82,6 +82,13 @@ def test_value_errors(values, message):
             function(**{**VALUES, **values})
 
 
+@pytest.mark.parametrize("horizon", [2**49 - 1, 2**49, 2**63 - 1])
+def test_intervals_have_a_rate_for_each_level(horizon):
+    with jax.enable_x64(True):
+        learner = mirror_descent(num_experts=2, horizon=horizon, num_switches=1, form="intervals")
+        assert len(learner.params(**VALUES).interval_rates) == horizon.bit_length()
+
+
 def drift(step, start):
     """Returns the largest range of ln(w / w') over many rounds, over the range in the one round with different
     losses.

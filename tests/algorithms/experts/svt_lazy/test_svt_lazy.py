@@ -39,3 +39,11 @@ def test_lazy_selections_are_below_their_bound(epsilon):
     assert 1 <= np.asarray(found["switches"]).max() < most
     if epsilon < math.inf:
         assert rate == pytest.approx(epsilon / (4 * most), rel=1e-6)
+
+
+@pytest.mark.parametrize("values", [{"max_switches": 2**33}, {"best_loss": 2.0**40}])
+def test_more_switches_than_32_bits_count_are_refused(values):
+    with jax.enable_x64(True):
+        learner = experts.svt_lazy(num_experts=2, horizon=2**40)
+        with pytest.raises(ValueError, match="max_switches must be <= 2147483647, got "):
+            learner.params(epsilon=1.0, **values)

@@ -144,3 +144,14 @@ def test_vectors_are_bounded_by_coordinate():
     assert vector_randomizer((1,), "l2").second_moment(epsilon=1.0, delta=0.1) == pytest.approx(
         vector_randomizer((9, 9), "l2").second_moment(epsilon=1.0, delta=0.1), rel=1e-4
     )
+
+
+@pytest.mark.parametrize("bound", [1e200, 1e-200])
+def test_squares_beyond_float64_are_refused(bound):
+    randomizer = scalar_randomizer()
+    with jax.enable_x64(True):
+        for function in (randomizer.second_moment, randomizer.variance_proxy):
+            with pytest.raises(
+                ValueError, match="squares of reports must be within the range of float64, got epsilon=1"
+            ):
+                function(epsilon=1.0, low=-bound, high=bound)
