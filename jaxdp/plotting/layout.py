@@ -85,7 +85,7 @@ def surround(
     entries = [wrap_text(name, width - margin - mark, small) for name in names]
     legend = -(-len(names) // columns) + sum(entry.count("\n") for entry in entries)
     lines = (below.count("\n") + 1) * bool(below) + legend + 1.5 * (above.count("\n") + 1) * bool(above)
-    figure.set_figheight(panels + (0.3 + line_height * lines) * (1.0 if style is None else scale))
+    figure.set_figheight(panels + 0.3 * scale + line_height * lines)
     figure.supxlabel(below, fontsize=small)
     if not entries:
         figure.suptitle(above, fontsize=large)

@@ -5,9 +5,11 @@ import re
 
 import pytest
 from matplotlib import image
+from matplotlib.figure import Figure
 
 from jaxdp import plotting
-from jaxdp.plotting import paper
+from jaxdp.plotting import layout, paper
+from jaxdp.plotting._paper import POINTS, USUAL_POINTS
 from tests.plotting.made_up import ESTIMATORS, check_inside, errors, regret, single
 
 WIDTHS = {3.25: 3.25, 5.5: 5.5, "icml2024": 3.25, "neurips2024": 5.5, "aistats2025": 3.25, "jmlr2001": 6.0}
@@ -112,3 +114,10 @@ def test_two_marks_of_one_legend_differ():
         ax = plotting.curves(single(errors()), hue="estimator")
     lines = {(line.get_color(), line.get_marker()) for line in ax.figure.legends[0].get_lines()}
     assert len(lines) == len(ESTIMATORS)
+
+
+def test_texts_take_as_much_of_the_height_as_their_fonts():
+    with paper(6.0):
+        figure = Figure(figsize=(6.0, 1.0), layout="constrained")
+        layout.surround(figure, 2.0, "A title", [], [], "A caption")
+    assert figure.get_figheight() - 2 == pytest.approx(POINTS / USUAL_POINTS * (0.3 + 2.5 * layout.LINE_HEIGHT))
