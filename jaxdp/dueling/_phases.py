@@ -26,6 +26,7 @@ from jaxdp.core import (
 from jaxdp.dueling import _phases_bulk as bulk
 from jaxdp.mechanisms.branches import branch
 from jaxdp.numerics.lookup import nth_true
+from jaxdp.validation import largest_integer
 
 
 class Private(NamedTuple):
@@ -148,11 +149,6 @@ def phased_learner(
         counts=bulk.counts(steps, privatize_counts),
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )
-
-
-def largest_integer() -> int:
-    """Returns the integer used as the length of a phase that never ends."""
-    return int(jnp.iinfo(jnp.result_type(int)).max)
 
 
 def num_phases() -> int:

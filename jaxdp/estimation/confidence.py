@@ -18,6 +18,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.numerics.eigen import eigh
+from jaxdp.numerics.products import product
 from jaxdp.validation import check_at_least, check_number, check_probability, check_within
 
 FAILURE_PROB = 0.1
@@ -54,7 +55,7 @@ class ConfidenceSet(NamedTuple):
 
         The result is [rank, rank] float.
         """
-        return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
+        return self.shape if self.basis is None else product(self.basis.T, product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
         """Multiplies vectors by shape^(-1/2), in orthonormal coordinates of the span of basis.
@@ -67,10 +68,10 @@ class ConfidenceSet(NamedTuple):
             the maximum of v.(theta - center) is width times the norm of v's transform.
         """
         flat = vectors.reshape(-1, vectors.shape[-1])
-        flat = flat if self.basis is None else _product(flat, self.basis)
+        flat = flat if self.basis is None else product(flat, self.basis)
         values, directions = eigh(self.inner_shape())
         positive = values > values.shape[0] * jnp.finfo(values.dtype).eps * values[-1]
-        solved = _product(flat, directions) / jnp.where(jnp.all(positive), jnp.sqrt(values), jnp.nan)[None, :]
+        solved = product(flat, directions) / jnp.where(jnp.all(positive), jnp.sqrt(values), jnp.nan)[None, :]
         return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -85,7 +86,7 @@ class ConfidenceSet(NamedTuple):
         Returns:
             Low and high, [...] float each; NaN if width or the result of `whitened` is NaN.
         """
-        middle = _product(direction, self.center)
+        middle = product(direction, self.center)
         reach = self.width * jnp.linalg.norm(self.whitened(direction), axis=-1)
         return middle - reach, middle + reach
 
@@ -167,19 +168,19 @@ def confidence_set(
         raise ValueError("noise must be isotropic for a confidence set, got noise in whitened coordinates")
     dtype, num_samples = features.dtype, features.shape[0]
     basis = noise.basis
-    searched_features = features if basis is None else _product(features, basis)
+    searched_features = features if basis is None else product(features, basis)
     rank = searched_features.shape[1]
     if rank < 1:
         raise ValueError(f"features must have at least two dimensions under zero_sum, got shape {features.shape}")
     weights = jnp.ones(num_samples, dtype) if noise.weights is None else noise.weights
-    covariance = _product((weights[:, None] * searched_features).T, searched_features) / num_samples
+    covariance = product((weights[:, None] * searched_features).T, searched_features) / num_samples
     spectrum, directions = eigh(covariance)
     shape_eigenvalues = jnp.maximum(spectrum, 0) + ridge  # eigenvalues of A, with the same eigenvectors
     longest = jnp.max(jnp.linalg.norm(searched_features, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
-    whitened = _product(weights[:, None] * searched_features, directions) / jnp.sqrt(shape_eigenvalues)[None, :]
+    whitened = product(weights[:, None] * searched_features, directions) / jnp.sqrt(shape_eigenvalues)[None, :]
     # The labels' part of A^(-1/2) Q A^(-1/2), where Q bounds the covariance of the gradient's noise.
-    label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)
+    label_part = (noise.spread / (2 * num_samples)) ** 2 * product(whitened.T, whitened)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
         """Returns a bound ([] float) on the norm |g|_(A^-1) of the gradient's noise g.
@@ -210,7 +211,7 @@ def confidence_set(
     regular = jnp.min(shape_eigenvalues) > rank * jnp.finfo(dtype).eps * jnp.max(shape_eigenvalues)
     shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
     if basis is not None:
-        shape = _product(basis, _product(shape, basis.T))
+        shape = product(basis, product(shape, basis.T))
     return ConfidenceSet(theta, shape, jnp.where(regular, width, jnp.nan), basis)
 
 
@@ -229,10 +230,6 @@ def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
         return jnp.where(enough, low, middle), jnp.where(enough, middle, high)
 
     return jax.lax.fori_loop(0, 40, halve, (jnp.zeros_like(high), high))[1]
-
-
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.matmul(left, right, precision="highest")
 
 
 def _times(factor: jax.Array, other: jax.Array) -> jax.Array:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.products import product
 from jaxdp.preferences import Link
 
 PART = 256  # samples in a part of a sum
@@ -146,14 +147,14 @@ def likelihood_objective(
     columns = features.T  # samples as the last axis are three times faster for small dim on CPU
 
     def evaluate(theta: jax.Array) -> Evaluation:
-        margins = _product(theta, columns)
+        margins = product(theta, columns)
         count = features.shape[0]
         losses = weights * loss.value(margins, targets)
         return Evaluation(
             value=jnp.mean(losses),
             magnitude=jnp.mean(jnp.abs(losses)),
             gradient=sum_over_samples(columns, weights * loss.slope(margins, targets), careful=careful) / count,
-            hessian=_product(columns * (weights * loss.curvature(margins, targets))[None, :], columns.T) / count,
+            hessian=product(columns * (weights * loss.curvature(margins, targets))[None, :], columns.T) / count,
             ridge=jnp.zeros((), theta.dtype),
         )
 
@@ -199,7 +200,7 @@ def statistic_objective(
     weights = jnp.ones((), features.dtype) if weights is None else weights
 
     def evaluate(theta: jax.Array) -> Evaluation:
-        margins = _product(theta, columns)
+        margins = product(theta, columns)
         probabilities = jax.nn.sigmoid(margins)
         curvatures = weights * probabilities * (1 - probabilities)
         linear, ridge = statistic / count, regularization / count
@@ -208,7 +209,7 @@ def statistic_objective(
             value=loss - label + penalty,
             magnitude=loss + jnp.abs(label) + penalty,
             gradient=sum_over_samples(columns, weights * probabilities) / count - linear + ridge * theta,
-            hessian=_product(columns * curvatures[None, :], columns.T) / count
+            hessian=product(columns * curvatures[None, :], columns.T) / count
             + jnp.diag(jnp.broadcast_to(ridge, theta.shape)),
             ridge=ridge,
         )
@@ -249,7 +250,7 @@ def choice_objective(
     weights = jnp.ones((count,), features.dtype) if weights is None else weights
 
     def evaluate(theta: jax.Array) -> Evaluation:
-        margins = _product(rows, theta).reshape(count, num_actions)
+        margins = product(rows, theta).reshape(count, num_actions)
 
         def choice(total, first: jax.Array):
             remaining = jnp.where((position >= first)[None, :], margins, -jnp.inf)
@@ -260,7 +261,7 @@ def choice_objective(
             spread = (root[:, :, None] * (features - mean[:, None, :])).reshape(rows.shape)
             losses = weights * partition
             terms = jnp.mean(losses), jnp.mean(jnp.abs(losses)), jnp.mean(weights[:, None] * mean, axis=0)
-            return jax.tree.map(jnp.add, total, (*terms, _product(spread.T, spread) / count)), None
+            return jax.tree.map(jnp.add, total, (*terms, product(spread.T, spread) / count)), None
 
         zeros = (jnp.zeros((), theta.dtype), jnp.zeros((), theta.dtype), jnp.zeros_like(theta))
         start = (*zeros, jnp.zeros((dim, dim), theta.dtype))
@@ -278,10 +279,6 @@ def choice_objective(
     return evaluate
 
 
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.matmul(left, right, precision="highest")  # by default accelerators round the factors
-
-
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
     """Returns the sum over samples of a sample's column times its weight, [dim]; columns are [dim, num_samples].
 
@@ -290,7 +287,7 @@ def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = 
     """
     dim, count = columns.shape
     if count <= MANY and not careful:
-        return _product(weights, columns.T)
+        return product(weights, columns.T)
     products = columns * weights[None, :]
     num_grouped = count // PART * PART
     parts = products[:, :num_grouped].reshape(dim, -1, PART).sum(2)

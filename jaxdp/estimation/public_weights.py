@@ -16,6 +16,7 @@ from jaxdp.core import Scalar, scalar_leaf
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics.eigen import eigh
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.numerics.products import product
 from jaxdp.validation import check_at_least, check_choice, check_count, check_epsilon
 
 WEIGHTS = ("none", "cut")
@@ -105,7 +106,7 @@ def effective_cut(
     """
     requested = jnp.asarray(cut, lengths.dtype)
     unit = power_below(jnp.max(lengths))  # prevents underflow of squares; the chosen cut does not depend on the unit
-    within = (rows if basis is None else _matmul(rows, basis)) / unit
+    within = (rows if basis is None else product(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
     return jnp.minimum(jnp.where(requested > 0, requested, chosen), jnp.max(lengths))
@@ -142,7 +143,7 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
 
     def second_moments(weights):  # [groups, size] -> [groups, dim, dim]
         repeated = jnp.repeat(weights, num_rows, axis=1)[:, :, None]
-        return _matmul(jnp.swapaxes(inside * repeated, 1, 2), inside)
+        return product(jnp.swapaxes(inside * repeated, 1, 2), inside)
 
     shrink = jnp.where(grouped > 0, 1 / jnp.where(grouped > 0, grouped, 1), 0)
     unweighted, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
@@ -160,12 +161,12 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     normalized = jnp.sum(twice, axis=0)
     eigenvalues, directions = eigh(normalized)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(normalized)).astype(rows.dtype)
-    span = _matmul(directions * spanned[None, :], directions.T)
+    span = product(directions * spanned[None, :], directions.T)
     unspanned = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
     regular = hessian + unspanned[None]  # unspanned directions get no error
     covariance = label_moments + noise_variance * factor**2 * span[None]
     inverse = _inverses(regular)
-    errors = jnp.sum(_matmul(inverse, covariance) * inverse, axis=(1, 2))  # the trace, since inverses are symmetric
+    errors = jnp.sum(product(inverse, covariance) * inverse, axis=(1, 2))  # the trace, since inverses are symmetric
     # A cut of 0 would remove all labels. If some feature is not 0, a larger candidate is chosen instead.
     return cuts, jnp.where((cuts > 0) & (errors > 0) & jnp.isfinite(errors), errors, jnp.inf)
 
@@ -235,7 +236,3 @@ def _inverses(matrices: jax.Array) -> jax.Array:
         return jnp.where(is_pivot[None, :, None] > 0, row[:, None, :], eliminated)
 
     return jax.lax.fori_loop(0, dim, step, matrices)
-
-
-def _matmul(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.matmul(left, right, precision="highest")

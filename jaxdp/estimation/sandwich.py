@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.objectives import Loss
 from jaxdp.numerics.eigen import Eigen, eigh
+from jaxdp.numerics.products import product
 
 
 class Covariance(NamedTuple):
@@ -57,8 +58,8 @@ def likelihood_covariance(
             is computed from the information if the observed curvature is not positive definite; None if this cannot
             happen.
     """
-    columns = features if basis is None else _product(features, basis)
-    margins = _product(features, theta)
+    columns = features if basis is None else product(features, basis)
+    margins = product(features, theta)
     weights = jnp.ones_like(margins) if weights is None else weights
     curvature = eigh(_mean_square(columns, weights * loss.curvature(margins, targets)))
     middle = _mean_square(columns, (weights * loss.slope(margins, targets)) ** 2)
@@ -80,9 +81,9 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
     with this covariance C, then N = back^T C back with `noise.back`. Labels are not released, so the middle factor
     comes from the model, and V is wrong if the model is wrong. V does not contain the bias that beta adds.
     """
-    columns = features if noise.basis is None else _product(features, noise.basis)
+    columns = features if noise.basis is None else product(features, noise.basis)
     count, rank = columns.shape
-    margins = _product(features, theta)
+    margins = product(features, theta)
     weights = jnp.ones_like(margins) if noise.weights is None else noise.weights
     slopes = jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins)
     identity = jnp.eye(rank, dtype=columns.dtype)
@@ -92,8 +93,8 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
     curvature = eigh(_mean_square(columns, weights * slopes) + noise.regularization / count * identity)
     shape = identity
     if noise.back is not None:
-        back = noise.back if noise.basis is None else _product(noise.back, noise.basis)
-        shape = _product(back.T, back)
+        back = noise.back if noise.basis is None else product(noise.back, noise.basis)
+        shape = product(back.T, back)
     middle = _mean_square(columns, weights**2 * slopes) + variance / count * shape
     return Covariance(_embed(_sandwich(curvature, middle, count), noise.basis), jnp.asarray(False))
 
@@ -102,18 +103,14 @@ def _sandwich(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
     """Returns H^-1 M H^-1 / n for the curvature H and the middle factor M; NaN if H is singular up to rounding."""
     sizes = jnp.abs(curvature.values)
     is_singular = ~(jnp.min(sizes) > len(sizes) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes))
-    inverse = _product(curvature.vectors / curvature.values[None, :], curvature.vectors.T)
-    return jnp.where(is_singular, jnp.nan, _product(_product(inverse, middle), inverse) / count)
+    inverse = product(curvature.vectors / curvature.values[None, :], curvature.vectors.T)
+    return jnp.where(is_singular, jnp.nan, product(product(inverse, middle), inverse) / count)
 
 
 def _mean_square(columns: jax.Array, weights: jax.Array) -> jax.Array:
     """Returns the mean over samples of w_i x_i x_i^T. The result is [rank, rank] float."""
-    return _product(columns.T * weights[None, :], columns) / len(weights)
+    return product(columns.T * weights[None, :], columns) / len(weights)
 
 
 def _embed(matrix: jax.Array, basis: jax.Array | None) -> jax.Array:
-    return matrix if basis is None else _product(basis, _product(matrix, basis.T))
-
-
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.matmul(left, right, precision="highest")
+    return matrix if basis is None else product(basis, product(matrix, basis.T))

@@ -8,11 +8,11 @@ noise.
 
 import math
 
+from jaxdp.mechanisms._grid import FEW
+from jaxdp.mechanisms._integer_noise import ONE_DIGIT
 from jaxdp.mechanisms.calibration import analytic_gaussian
 from jaxdp.mechanisms.sparse_vector import SPLITS
 
-FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse
-ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
 FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # largest numbers of steps in a rounded sensitivity
 NORMAL_STEPS = 2.0**25  # largest number of steps in a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # largest number of steps in a standard deviation of `toeplitz_counter`

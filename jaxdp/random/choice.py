@@ -188,7 +188,7 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
 
 
 def _compute_once(values: Any) -> Any:
-    """Makes XLA store the values, so that XLA does not recompute them at each use."""
+    """Asks XLA to store the values. XLA on CPU may recompute them at each use all the same (see `noinline`)."""
     return jax.lax.optimization_barrier(values)
 
 

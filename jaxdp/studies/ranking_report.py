@@ -14,6 +14,7 @@ from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import merge_noises, noise_lines
 from jaxdp.studies.command import convergence_notes, mean_and_half_width
+from jaxdp.studies.ranking_release import ON_THE_BOUND
 from jaxdp.studies.seeds import no_verdict
 from jaxdp.studies.tables import table_of
 
@@ -25,7 +26,6 @@ ONLY_NOISE = (
     "Only the privacy noise varies over seeds. The numbers below do not include the sampling error of the comparisons"
     " (or\nballots): a winner that stays first in every seed may still be first by luck."
 )
-ON_THE_BOUND = 0.999  # abilities are on their bound if their norm is at least this number times the radius
 ALIKE = 1e-3  # rounding in the solver may decide the order of abilities with a smaller difference
 SURVIVES = 0.95  # fraction of seeds in which the winner must stay first
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)

@@ -22,7 +22,7 @@ from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
+from jaxdp.validation import check_at_least, check_count, check_flag, check_number
 
 BITS = 32  # number of bits in a random word
 
@@ -140,7 +140,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
     dim = body.dim
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
-    are_points = check_choice("feedback", feedback, ("point", "difference")) == "point"
+    are_points = feedback == "point"
     turning_plane = diagonal(dim), _across(dim)
 
     def params(
@@ -153,9 +153,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         **values: float,
     ) -> Params:
         shape, best = losses.shape(**values)
-        period, longest = check_count("period", period, 2), np.iinfo(np.int32).max
-        if period > longest:
-            raise ValueError(f"period must be <= {longest}, got {period}")
+        period = check_count("period", period, 2, maximum=np.iinfo(np.int32).max)
         push = push if adaptive else 0.0
         for name, value in (("noise", noise), ("tilt", tilt), ("drift", drift), ("push", push)):
             check_number(name, check_at_least(name, value, 0.0))
