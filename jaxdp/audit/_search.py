@@ -13,7 +13,8 @@ from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, o
 from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
 
-LARGEST_BATCH = 2**22  # maximum count of numbers in the outputs that are drawn at a time
+# Maximum count of numbers in the outputs that are drawn at a time. A score keeps all outputs of a pair of inputs.
+LARGEST_BATCH = 2**22
 THRESHOLDS = 32  # approximate number of thresholds on each column
 COLUMNS = 12  # maximum number of single columns; they have the most different means or spreads
 CELLS = 1024  # number of groups of outputs; a hash of an output's bits is its group
@@ -31,7 +32,7 @@ class SearchEffort(NamedTuple):
         pairs: pairs in each generation, >= 4.
         generations: number of generations, >= 1; in each generation after the first, half of the pairs are new.
         draws: outputs under each input for each score of a pair, >= 64; rounded up to a multiple of a power of two that
-            is <= draws and depends on the size of an output.
+            is <= draws and depends on the size of an output. The outputs under both inputs are in memory together.
     """
 
     pairs: int
