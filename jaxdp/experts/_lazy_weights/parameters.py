@@ -249,7 +249,7 @@ def chosen_parameters(
 
     `regret_bound` is the bound of the tuned parameters, even if other parameters are given.
     """
-    return _chosen(
+    return _choose(
         check_epsilon(epsilon),
         check_number("delta", delta),
         None if learning_rate is None else check_positive("learning_rate", learning_rate),
@@ -262,7 +262,7 @@ def chosen_parameters(
 
 
 @functools.lru_cache(maxsize=1024)
-def _chosen(
+def _choose(
     epsilon: float,
     delta: float,
     learning_rate: float | None,
