@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _explore_then_commit_bulk as bulk
-from jaxdp.bandits._reports import ENDS, REWARDS
+from jaxdp.bandits._reports import ENDS, REWARDS, integer_scale
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -20,7 +20,6 @@ from jaxdp.core import (
     interval_leaves,
     leaf_rounded_down,
     only,
-    scalar_leaf,
 )
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
@@ -140,20 +139,12 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     num_arms, explore_rounds = check_count("num_arms", num_arms, 2), check_count("explore_rounds", explore_rounds)
     if explore_rounds % num_arms:
         raise ValueError(f"explore_rounds must be a positive multiple of num_arms={num_arms}, got {explore_rounds}")
-    if explore_rounds > (largest := jnp.iinfo(jnp.result_type(int)).max):
-        raise ValueError(f"explore_rounds must be at most {largest}, the largest integer, got {explore_rounds}")
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
-        budget, width = (
-            leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms)),
-            float(highest) - float(lowest),
-        )
-        if not fixed_point.UNITS / width < float(jnp.finfo(lowest.dtype).max):
-            raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 divided by the largest {lowest.dtype}, got {width}")
-        scale = scalar_leaf("scale", fixed_point.UNITS / width)
-        return Params(epsilon=budget, low=lowest, high=highest, scale=scale)
+        budget = leaf_rounded_down("epsilon", check_laplace(epsilon, numbers=num_arms))
+        return Params(epsilon=budget, low=lowest, high=highest, scale=integer_scale(lowest, highest))
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(

@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
+import numpy as np
 
-from jaxdp.core import ClipFn, Guarantee, LocalRandomizer, PrivatizeFn, Space, interval_leaves
+from jaxdp.core import ClipFn, Guarantee, LocalRandomizer, PrivatizeFn, Space, interval_leaves, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_randomizer
+from jaxdp.numerics import fixed_point
 from jaxdp.validation import check_choice
 
 REWARD = "one round's reward"  # the unit of privacy
@@ -50,6 +52,18 @@ def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
     if ENDS[0] in values:
         interval_leaves(*(values[name] for name in ENDS), names=ENDS)
     return {name.removeprefix("reward_"): value for name, value in values.items()}
+
+
+def integer_scale(low: np.floating, high: np.floating) -> np.floating:
+    """Returns 2^20 / (high - low) as a leaf, the factor that converts rewards above `low` to integer units.
+
+    Raises:
+        ValueError: if the factor exceeds the largest default float.
+    """
+    width = float(high) - float(low)
+    if not fixed_point.UNITS / width < float(np.finfo(low.dtype).max):
+        raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 divided by the largest {low.dtype}, got {width}")
+    return scalar_leaf("scale", fixed_point.UNITS / width)
 
 
 def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:

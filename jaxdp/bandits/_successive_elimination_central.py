@@ -221,11 +221,6 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         is_endless = (size == 1) | (plays_of_arm == largest)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)  # 0 avoids overflow
 
-    def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arms to play ([rounds] int32) after `played` rounds of the epoch ([rounds] integer)."""
-        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
-        return order[played % size_of(public)]
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
         return nth_true(public.active, public.played % size_of(public))
@@ -256,7 +251,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)
         return Public(public.active & remains, best_arm, public.epoch + 1, jnp.zeros_like(public.played))
 
-    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
+    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),

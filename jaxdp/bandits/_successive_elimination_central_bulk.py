@@ -25,8 +25,6 @@ class Algorithm(NamedTuple):
         integer: the dtype of counts and totals.
         size: (public) -> [] integer, the number of active arms.
         length: (params, public) -> [] integer, the number of rounds in the current epoch.
-        in_turn: (public, played) -> [rounds] arms to play; `played`, [rounds] integer, is the number of rounds of the
-            epoch that precede each of these rounds.
         advance: (key, params, state, [num_arms] total rewards, rounds) -> state after this number of rounds.
     """
 
@@ -34,7 +32,6 @@ class Algorithm(NamedTuple):
     integer: jnp.dtype
     size: Callable[[Any], jax.Array]
     length: Callable[[Any, Any], jax.Array]
-    in_turn: Callable[[Any, jax.Array], jax.Array]
     advance: Callable[..., State]
 
     def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
@@ -48,7 +45,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del contexts
         played = public.played + jnp.arange(len(keys), dtype=integer)
-        return BlockPlan(algorithm.in_turn(public, played), algorithm.rounds_ahead(params, public, limit))
+        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
+        return BlockPlan(order[played % algorithm.size(public)], algorithm.rounds_ahead(params, public, limit))
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._means import add_play
 from jaxdp.bandits._means_kernels import first_largest
-from jaxdp.bandits._reports import ENDS, REWARDS
+from jaxdp.bandits._reports import ENDS, REWARDS, integer_scale
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -175,16 +175,13 @@ def thompson_central(*, num_arms: int, rewards: str = "binary") -> Learner:
         reward_high: float = 1.0,
     ) -> Params:
         low, high = interval_leaves(reward_low, reward_high, names=ENDS)
-        width = float(high) - float(low)
-        if not fixed_point.UNITS / width < float(jnp.finfo(low.dtype).max):
-            raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 divided by the largest {low.dtype}, got {width}")
         return Params(
             epsilon=leaf_rounded_down("epsilon", check_laplace(epsilon)),
             growth=scalar_leaf("growth", check_positive("growth", growth)),
             noise_weight=scalar_leaf("noise_weight", check_positive("noise_weight", noise_weight)),
             low=low,
             high=high,
-            scale=scalar_leaf("scale", fixed_point.UNITS / width),
+            scale=integer_scale(low, high),
         )
 
     def claim(epsilon: float) -> Guarantee:

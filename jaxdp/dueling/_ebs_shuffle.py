@@ -171,7 +171,8 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         )
         ends = tables.passes < largest_integer()
         users = (tables.passes * np.arange(num_arms + 1))[ends]
-        smallest, largest = (float(pick(tables.local_epsilon[ends], initial=epsilon)) for pick in (np.min, np.max))
+        largest = float(tables.local_epsilon[ends].max(initial=epsilon))
+        smallest = float(tables.local_epsilon[ends].min(initial=largest))
         return Guarantee.approximate(
             epsilon,
             delta,

@@ -107,6 +107,8 @@ def test_the_claim():
     assert claim.batch == users[ends].min() == 12
     assert claim.local_epsilon == params.local_epsilon.max() == 8.0
     assert "of 12 users or more" in claim.argument
+    assert f"at {params.local_epsilon[ends].min():.6g} to 8:" in claim.argument
+    assert params.local_epsilon[ends].min() > 1.0
     assert not ebs_shuffle(num_arms=3).guarantee(**{**TINY, "epsilon": math.inf}).is_private
     endless = ebs_shuffle(num_arms=2).guarantee(epsilon=1.0, delta=1e-2, confidence_multiplier=1e20)
     assert endless.local_epsilon == pytest.approx(1.0)
