@@ -1,12 +1,13 @@
 """Real noise rounded to integers, in float64, computed from pairs of 32-bit words. Call all functions in 64-bit mode.
 
-The rounding of a float64 logarithm and of its product with the scale moves the boundary between noise k and noise k + 1
-by at most scale * 2^-53 + k * 2^-51.4. So Laplace noise of a scale up to 2^18 is computed from one logarithm. At a
-larger scale the integer has two digits, high * base + low (`two_digits`), and each digit is drawn from a separate pair.
-Normal noise of standard deviation 2^24 is 2^10 times a rounded variate of standard deviation about 2^14, plus a rounded
-variate of standard deviation 2^11. `docs/proofs/numerical_delta.md` bounds the delta that this arithmetic adds: less
-than 2e-8 for each number with Laplace noise, up to epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations
-is drawn. Sums of integers that float64 cannot represent are rounded once, which is post-processing.
+The rounding of a uniform float64, of its logarithm and of the product with the scale moves the boundary between noise k
+and noise k + 1 by at most scale * 2^-52 + k * 2^-51.4. So Laplace noise of a scale up to 2^18 is computed from one
+logarithm. At a larger scale the integer has two digits, high * base + low (`two_digits`), and each digit is drawn from
+a separate pair. Normal noise of standard deviation 2^24 is 2^10 times a rounded variate of standard deviation about
+2^14, plus a rounded variate of standard deviation 2^11. `docs/proofs/numerical_delta.md` bounds the delta that this
+arithmetic adds: less than 2e-8 for each number with Laplace noise, up to epsilon = 10. No noise beyond 44.4 scales or
+9.5 standard deviations is drawn. Sums of integers that float64 cannot represent are rounded once, which is
+post-processing.
 """
 
 import math

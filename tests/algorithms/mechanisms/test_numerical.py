@@ -107,6 +107,23 @@ def test_normal_variates_are_as_near_as_the_proof_says(dtype, holds):
     assert bool(np.all(off <= RADIUS * radius + TINY / radius)) is holds
 
 
+@pytest.mark.parametrize(("dtype", "holds"), [(jnp.float64, True), (jnp.float32, False)])
+def test_exponential_variates_are_as_near_as_the_proof_says(dtype, holds):
+    if np.finfo(np.longdouble).nmant < 63:
+        pytest.skip("no numbers of 80 bits here")
+    high, low = drawn = words(20_000)[0]
+    near = slice(10_000, None)  # around sqrt(1/2), where the logarithm's error is largest
+    high[near] = np.uint32(2**32 * np.sqrt(0.5)) + high[near] % 2001 - 1000
+    uniform = high * np.longdouble(2.0) ** -32 + (low - low % 2 + 1) * np.longdouble(2.0) ** -64
+    exact = -np.log(uniform)
+    with jax.enable_x64(True):
+        pairs = jnp.asarray(np.ascontiguousarray(drawn.T).view(np.complex64)[:, 0])
+        scaled = np.asarray(noise._exponential(pairs).astype(dtype).astype(jnp.float64) * 3.0)
+    off = np.abs(scaled / np.longdouble(3) - exact)
+    assert bool(np.all(off <= 2.0**-51.4 * exact + 2.0**-52)) is holds
+    assert bool(np.all(off <= 2.0**-51.4 * exact + 2.0**-53)) is False  # the rounding of the uniform number counts
+
+
 def test_the_factor_of_normal_noise():
     """Checks cells of the two digits, from the error of a variate.
 
