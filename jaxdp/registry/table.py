@@ -91,10 +91,12 @@ def paper(source: str) -> str:
         'Zhu et al. 2023, Thm 3.1'
         >>> paper("standard; noise by Dwork & Roth (2014), Theorem 3.6")
         'noise by Dwork & Roth 2014, Thm 3.6'
+        >>> paper("Auer, Cesa-Bianchi & Fischer (2002), UCB1")
+        'Auer et al. 2002, UCB1'
     """
     clauses = source.split("; ")
     text = next((clause for clause in clauses if re.search(r"\(\d{4}\)", clause)), source)
-    text = re.sub(r"^(\w+)(?:, \w+)+ & [\w ]+(?= \()", r"\1 et al.", text)
+    text = re.sub(r"^([\w-]+)(?:, [\w-]+)+ & [\w -]+(?= \()", r"\1 et al.", text)
     text = re.sub(r" \((\d{4})\)", r" \1", text)
     return re.sub("|".join(_SHORT), lambda match: _SHORT[match.group()], text)
 

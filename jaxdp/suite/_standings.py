@@ -24,6 +24,7 @@ from jaxdp.suite import _attack, v1
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
 LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in geometric means
 LEAST_SCORES["rewards"] = 1e-2  # for rankings, the error is the distance from the non-private estimate, and can be 0
+PER_UNIFORM = "regret divided by the regret of uniform play"
 FORMATS = ("markdown", "text", "latex", "csv")
 
 
@@ -70,6 +71,9 @@ def _missing(record: Mapping[str, Any]) -> str:
     for name in ("protocol", "unit", "learner", "tuned", "proof", "attack", "instances"):
         if name not in record:
             return name
+    for name in ("attack", "instances"):
+        if not isinstance(record[name], dict):
+            return f"an object named {name}"
     played = {name: part for name, part in record["instances"].items() if "skipped" not in part}
     for name, part in played.items():
         epsilons = part.get("values", {})
@@ -283,10 +287,11 @@ def _contents(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gr
     flat = [part.reshape(scores.sizes["learner"], -1).tolist() for part in parts]
     display_names = [_display_name(name, records, group) for name in names]
     rows = {name: list(map(Cell, *cells)) for name, *cells in zip(display_names, *flat, strict=True)}
+    score = f"Score: {'error divided by the error of the estimate 0' if group[0] == 'rewards' else PER_UNIFORM}"
     caption = (
-        f"Score: regret (or error) divided by uniform play's; mean over {scores.sizes['seed']} seeds, with the half "
-        f"width of its 95% interval. {tables.MARKED}: the least mean of a column, and means not shown to be "
-        "larger, by paired differences corrected for all pairs of the column."
+        f"{score}; mean over {scores.sizes['seed']} seeds, with the half width of its 95% interval. {tables.MARKED}: "
+        "the least mean of a column, and means not shown to be larger, by paired differences corrected for all pairs "
+        "of the column."
     )
     caption += "" if len(ranked) == len(names) else " Learners with refuted claims are not marked."
     caption += "" if group[3] == "none" else f" Claims are for {group[2]}."

@@ -4,6 +4,8 @@ import concurrent.futures
 import threading
 import time
 import warnings
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from jaxdp import memory
 from jaxdp.simulation import sweep
 from jaxdp.simulation.store.chunks import chunks
-from jaxdp.simulation.sweeps import plan, schedule
+from jaxdp.simulation.sweeps import plan, schedule, source
 from jaxdp.simulation.sweeps.lanes import Compiled, Program
 from jaxdp.simulation.sweeps.schedule import Lanes, Runner, max_tiles
 from tests.simulation.growing import SMALL, run
@@ -145,6 +147,13 @@ def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):
     with pytest.raises(MemoryError, match="a tile of 16 lanes must fit in memory"):
         sweep(run, **SMALL(), progress=done.append)
     assert not done
+
+
+@pytest.mark.parametrize(("free", "lanes"), [(0, 0), (4 * 16, 1), (None, 2 * LANES)])
+def test_free_memory_limits_the_lanes_of_a_chunk(free, lanes, monkeypatch):
+    monkeypatch.setattr(source, "free_host_bytes", lambda: free)
+    planned: Any = SimpleNamespace(lane_bytes=16, lanes=Lanes(1, 2 * LANES))
+    assert source.fitting_lanes(planned, part=4) == lanes
 
 
 def test_results_that_do_not_fit_are_refused_before_anything_is_compiled(monkeypatch, tmp_path):

@@ -16,8 +16,8 @@ from jaxdp.comparisons.tables import Cell
 from jaxdp.suite import INSTANCES, _standings, v1
 
 
-def records(**scores):
-    """Returns results with these values of every seed, as a multiple of uniform play, in two instances."""
+def records(played=("arms.easy", "arms.hard"), **scores):
+    """Returns results with these values of every seed, as a multiple of uniform play, in some instances."""
     made = {}
     for name, (trust, values) in scores.items():
         claim = {"claim": "", "kind": "pure", "trust_model": trust, "privacy_unit": "one reward"}
@@ -28,7 +28,7 @@ def records(**scores):
                 },
                 "claims": {"1": claim},
             }
-            for instance in ("arms.easy", "arms.hard")
+            for instance in played
         }
         made[name] = {
             "learner": name,
@@ -89,6 +89,14 @@ def test_every_format_names_the_table_and_the_result_of_the_attack():
     legends = [ax.get_legend() for ax in _standings.draw_standings(made).axes]
     legends = [[text.get_text() for text in legend.get_texts()] for legend in legends if legend]
     assert legends == [["one"], [" _bad (refuted)", "good"]]
+
+
+def test_captions_name_the_unit_of_scores():
+    play = records(one=("local", [0.5] * 10))
+    assert "Score: regret divided by the regret of uniform play; mean over 10 seeds" in _standings.standings(play)
+    rewards = [name for name in INSTANCES if name.startswith("rewards.")][:1]
+    estimate = records(rewards, one=("local", [0.5] * 10))
+    assert "Score: error divided by the error of the estimate 0; mean" in _standings.standings(estimate)
 
 
 def test_standings_have_a_table_for_each_unit():
@@ -213,6 +221,8 @@ def test_results_with_another_claim_are_in_another_table():
             "values of arms.hard at epsilon 10",
         ),
         (lambda record: record["instances"]["arms.easy"].pop("claims"), "a claim of arms.easy at epsilon 1"),
+        (lambda record: record.update(attack=None), "an object named attack"),
+        (lambda record: record.update(instances=[]), "an object named instances"),
     ],
 )
 def test_results_that_lack_something_are_refused_by_the_name_of_their_file(change, missing, tmp_path):

@@ -66,7 +66,8 @@ def fitting_lanes(plan: Plan, part: int) -> int:
     This memory is at most `BYTES_OF_A_CHUNK`, and at most 1 / `part` of the free memory. If the free memory is unknown,
     it is taken to be `BYTES_OF_A_CHUNK`.
     """
-    memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
+    free = free_host_bytes()
+    memory = BYTES_OF_A_CHUNK if free is None else min(BYTES_OF_A_CHUNK, free // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 
 
