@@ -69,9 +69,9 @@ def _with_play_of(report: Any, data: Any, action: Any) -> Any:
 
 
 def total(report: Any, action: Any) -> jax.Array:
-    """Returns the sum of a report's data, [] float; the i-th number of an array counts 1 / (i + 1)."""
+    """Returns the sum of a report's data, [] float; the i-th number of an array counts 1 / (i + 1), and NaN 0."""
     data = tuple(report[1:]) if _has_play(report, action) else report
-    sums = [jnp.sum(leaf.ravel().astype(float) / jnp.arange(1, leaf.size + 1)) for leaf in jax.tree.leaves(data)]
+    sums = [jnp.nansum(leaf.ravel().astype(float) / jnp.arange(1, leaf.size + 1)) for leaf in jax.tree.leaves(data)]
     return sum(sums, jnp.zeros(()))
 
 
@@ -92,15 +92,18 @@ def sums_so_far(entry: LearnerEntry, users: UserData) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(2), LANES)))
 
 
-def threshold_between(entry: LearnerEntry) -> float:
+def threshold_between(entry: LearnerEntry, *, before: bool) -> float:
     """Returns a threshold that lies between the two neighbours' sums of data in as many rounds and lanes as possible.
 
-    Infinity if the sums are equal in all rounds.
+    Sums are taken before or after each round.
+
+    Raises:
+        ValueError: if the sums are equal in all rounds, so that the mistake is never made.
     """
-    first, second = (sums_so_far(entry, users) for users in entry.make_neighbours())
+    first, second = (sums_so_far(entry, users)[:, : -1 if before else None] for users in entry.make_neighbours())
     middles = np.unique((first + second)[first != second] / 2)
     if not len(middles):
-        return np.inf
+        raise ValueError("the neighbours' sums must differ in a round")
     tried = middles[np.linspace(0, len(middles) - 1, min(len(middles), 200)).astype(int)]
     return float(max(tried, key=lambda at: np.mean((first > at) != (second > at))))
 
@@ -197,7 +200,8 @@ def _changed(params: Any, names: tuple[str, ...], change: Callable[[Any], Any]) 
 def planted(name: str, kind: str) -> Target:
     """Returns the audit's target for a registered learner with a planted mistake, at its second point if it has one."""
     entry = LEARNERS[name]
-    threshold = threshold_between(entry.at_second() or entry) if kind in ("cap", "phase") else np.inf
+    with_threshold = kind == "phase" or (kind == "cap" and not _names(entry.make().params(**entry.values), CAPS))
+    threshold = threshold_between(entry.at_second() or entry, before=kind == "cap") if with_threshold else np.inf
 
     @functools.wraps(entry.factory)
     def factory(**arguments: Any) -> Learner:

@@ -277,11 +277,6 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         is_endless = (size == 1) | (plays > largest // size)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
 
-    def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the arms to play ([rounds] int32) after `played` rounds of the epoch ([rounds] integer)."""
-        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
-        return order[played % size_of(public)]
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
         return nth_true(public.active, public.played % size_of(public))
@@ -336,7 +331,7 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
         sums = jnp.where(candidates, public.sums.total - public.sums.excess, -jnp.inf)
         return ties.largest(sums, ties.ranks(public.tie_word, num_arms))
 
-    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
+    algorithm = bulk.Algorithm(num_arms, integer, size_of, length, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
