@@ -170,10 +170,8 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
 
     Args:
         key: a PRNG key.
-        values: [...] float in [-bound, bound]. Values are not clipped. Outside the interval the rarer bit has a
-            probability below 1 / (1 + e^epsilon), down to 0: the report is not private, and its estimate is biased.
-            If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
-            account for the bias of clipping. NaN counts as -bound.
+        values: [...] float in [-bound, bound]. Any other value counts as the nearer end of the interval: its report is
+            private, and its estimate is biased by the distance to that end. NaN counts as -bound.
         epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit* with mean values / bound. A
             traced zero gives a fair coin, a traced negative number gives meaningless bits, and a traced NaN gives the
             signs of `values`, which are not private.
@@ -217,10 +215,11 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     wide = _wide(values.dtype)
     epsilon = positive_scalar("epsilon", epsilon, wide)
     bound = positive_scalar("bound", bound, wide)
+    values = jnp.clip(values.astype(wide), -bound, bound)
     values = record(
         Entry("randomize_scalar", values, "max", key, 2 * bound, epsilon, each=True, low=-bound, high=bound)
     )
-    magnitude = jnp.where(jnp.isnan(values), 1, jnp.abs(values).astype(wide) / bound)
+    magnitude = jnp.where(jnp.isnan(values), 1, jnp.abs(values) / bound)
     turns = sign_turns(key, magnitude, epsilon)
     return jnp.where((values > 0) ^ turns, jnp.int32(1), jnp.int32(-1))
 
@@ -230,15 +229,14 @@ def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Arr
 
     Args:
         key: a PRNG key.
-        magnitude: [...] float in [0, 1], such as |value| / bound; at 0 the draw is fair. Above 1 the draw is not
-            private.
+        magnitude: [...] float >= 0, such as |value| / bound; at 0 the draw is fair. More than 1 counts as 1.
         epsilon: [] float > 0, may be traced.
 
     Returns:
         [...] bool. Either outcome has a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon).
     """
     wide = _wide(magnitude.dtype)
-    magnitude, epsilon = magnitude.astype(wide), positive_scalar("epsilon", epsilon, wide)
+    magnitude, epsilon = jnp.minimum(magnitude.astype(wide), 1), positive_scalar("epsilon", epsilon, wide)
     rare = (1 - magnitude) / 2 + magnitude * jax.nn.sigmoid(-epsilon)
     bias = magnitude * jnp.tanh(epsilon / 2)
     threshold = jnp.where(bias < 0.5, _nearly_even(bias), _rare(rare, epsilon))

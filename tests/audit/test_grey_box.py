@@ -258,20 +258,15 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
     def unclipped(key):
         return UserData(3 * jax.random.bernoulli(key, shape=(1,)).astype(float))
 
-    assert look(learner(scalars), unclipped).faults == (
-        "randomize_scalar in privatize changes by 3 in max norm, but 1 is declared",
-        "randomize_scalar in privatize gets a value beyond its bound 0.5: its cost holds only within the bound",
-    )
-
-    def not_centred(key, feedback, params):
-        return randomize_scalar(key, feedback, params, bound=0.5)
-
-    assert look(learner(not_centred), small.draw_corners(1)).verdict == "violated"
+    found = look(learner(scalars), unclipped)
+    assert (found.faults, found.spent) == ((), pytest.approx(1.0))
 
     def wrong_labels(key, feedback, params):
         return randomized_response(key, 7 * feedback.astype(jnp.int32), params)
 
-    assert look(learner(wrong_labels), small.draw_corners(1)).verdict == "violated"
+    found = look(learner(wrong_labels), small.draw_corners(1))
+    assert found.verdict == "violated"
+    assert "randomized_response in privatize gets a value beyond its bound 1: its cost" in str(found.faults)
 
 
 def test_results_are_plain():

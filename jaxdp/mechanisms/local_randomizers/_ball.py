@@ -57,7 +57,7 @@ def randomize_in_ball(
     key_direction, key_coin = jax.random.split(key)
     vector = record(Entry("randomize_in_ball", vector, "any", key, None, epsilon))
     length = jnp.sqrt(jnp.sum(vector * vector))
-    turns = sign_turns(key_coin, jnp.minimum(length / radius, 1), epsilon)
+    turns = sign_turns(key_coin, length / radius, epsilon)
     direction = jax.random.normal(key_direction, vector.shape, vector.dtype)
     size = jnp.sqrt(jnp.sum(direction * direction))
     # floating-point normals may all be zero: the direction is then the first axis

@@ -56,7 +56,7 @@ def _any_label(num_labels: int) -> Domain:
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
-    """Returns the domain of numbers in [-bound, bound]; callers must clip other numbers before they report them."""
+    """Returns the domain of numbers in [-bound, bound]; any other number counts as the nearer end."""
     fractions = (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1)
     specials = [tuple(float(np.float32(fraction * bound)) for fraction in fractions)]
     return replace_one_row(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)

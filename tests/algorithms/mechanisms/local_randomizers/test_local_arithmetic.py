@@ -55,6 +55,15 @@ def test_no_number_is_randomized():
     assert abs(float(jnp.mean(reports == 1)) - 1 / (1 + math.e)) < 5 * math.sqrt(0.2 / 1000)
 
 
+def test_numbers_beyond_the_bound_are_the_ends():
+    """Gives 0.3 in bfloat16, which is rounded up beyond the bound: such bits were not private."""
+    numbers = jnp.repeat(jnp.asarray([0.3, math.inf, -5.0], jnp.bfloat16), 2000)
+    ends = jnp.repeat(jnp.asarray([0.3, 0.3, -0.3], jnp.float32), 2000)
+    reports, wanted = (randomize_scalar(jax.random.key(0), values, 1.0, bound=0.3) for values in (numbers, ends))
+    np.testing.assert_array_equal(reports, wanted)
+    assert set(np.asarray(reports[:2000]).tolist()) == {-1, 1}
+
+
 @pytest.mark.parametrize("epsilon", BUDGETS)
 def test_counts_of_binary_reports_spend_no_more_than_claimed(epsilon):
     move = Fraction(float(jax.jit(chance_for_counts)(jnp.asarray(epsilon, default_float()))))
