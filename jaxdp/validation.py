@@ -131,9 +131,7 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
         ValueError: if a value is NaN or infinite (unless values are private, the error states the value's index),
             masked, traced, or neither an integer nor a float; or if rows have different lengths.
     """
-    if np.ma.is_masked(values):
-        got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
-        raise ValueError(f"{name} must have no masked entries, got {got}")
+    refuse_masked(name, values)
     try:
         array = np.asarray(values)
     except jax.errors.TracerArrayConversionError as error:
@@ -148,6 +146,12 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
         raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
     _refuse(name, "finite", array, ~np.isfinite(array), is_private)
     return array
+
+
+def refuse_masked(name: str, values: object) -> None:
+    """Raises a ValueError if values have masked entries, because `np.asarray` returns the numbers behind the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must have no masked entries, got {np.ma.count_masked(values)} of them")
 
 
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:

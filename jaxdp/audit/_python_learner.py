@@ -25,6 +25,7 @@ from jaxdp.audit._python_users import PROBLEMS, Setting
 from jaxdp.audit.adversary import UserData
 from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
 from jaxdp.core import Environment, Guarantee
+from jaxdp.core.ids import check_ids
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_key, check_probability
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class PythonLearner:
                 self.setting,
                 self.guarantee,
                 rounds=rounds,
-                persons=None if persons is None else np.asarray(persons),
+                persons=None if persons is None else check_ids("persons", persons),
                 observes=self.observe is not None,
                 trials=trials,
                 confidence=confidence,

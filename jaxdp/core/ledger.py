@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.guarantee import Guarantee, claim_from_dict
+from jaxdp.core.ids import id_kind
 from jaxdp.validation import check_choice, check_epsilon, check_number
 
 EVERYONE = "everyone"
@@ -106,7 +107,7 @@ class Ledger:
             ValueError: if the release exceeds the budget (the message states the remaining epsilon or rho); if the
                 claim has no budget, is joint, has another privacy unit than the ledger, or has another adjacency or
                 other sensitive fields than earlier releases; if the accounting does not support claims of this kind; or
-                if persons is another string, or has no id.
+                if persons is another string, has no id, or has an id that is neither a string nor an integer.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
@@ -266,6 +267,8 @@ class Ledger:
         ids = list(persons)
         if not ids:
             raise ValueError("persons must have at least one id, got none")
+        if wrong := {id_kind(person) for person in ids} - {"text", "integer"}:  # 7.0 is not stored as the person 7
+            raise ValueError(f"persons must be ids that are text or integers, got {', '.join(sorted(wrong))}")
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _largest_spent(self, hashes: set[str] | None) -> Spent:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.core.ids import check_ids
 from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.preferences.pairs import ORIENTATIONS, Pairs, orient_pairs
 from jaxdp.validation import check_choice, check_flag, check_key, refuse_private
@@ -135,7 +136,7 @@ def read_pairs(
     for name in names:
         if len(columns[name]) != len(left):
             raise ValueError(f"{name} must have as many entries as {left_name}, {len(left)}, got {len(columns[name])}")
-    ids = None if person is None else _ids(person, columns[person])
+    ids = None if person is None else check_ids(person, _as_list(person, columns[person]))
     values = np.ones(len(left), np.float32) if label is None else _labels(label, columns[label])
     if tie is not None:
         values = np.where(_truths(tie, columns[tie]), np.float32(0.5), values)
@@ -172,7 +173,7 @@ def read_ids(table: str | os.PathLike[str] | None, name: str, beside: str) -> np
         raise ValueError(
             f"{name} must have one id for each of the {len(columns[beside])} rows, got {len(columns[name])}"
         )
-    return _ids(name, columns[name])
+    return check_ids(name, _as_list(name, columns[name]))
 
 
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
@@ -316,16 +317,6 @@ def _truths(name: str, column: Any) -> np.ndarray:
     values = _as_list(name, column)
     refuse_private(name, "true or false", np.array([value not in (True, False) for value in values]))
     return np.asarray(values, bool)
-
-
-def _ids(name: str, column: Any) -> np.ndarray:
-    """Returns a column of public ids as an array; checks that all ids are text or all are integers."""
-    values = _as_list(name, column)
-    kinds = {type(value) for value in values}
-    if kinds not in ({str}, {int}):
-        types = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"{name} must be ids that are all text or all integers, got {types}")
-    return np.asarray(values)
 
 
 def _as_list(name: str, column: Any) -> list[Any]:

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.core.ids import check_ids
 from jaxdp.validation import check_count, check_key
 
 
@@ -14,7 +15,7 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
     limits each person to k labels, and no privacy amplification by sampling is claimed.
 
     Args:
-        ids: [num_samples] public ids of persons, text or numbers.
+        ids: [num_samples] public ids of persons, all text or all integers.
         k: maximum number of labels of a person, >= 1.
         key: PRNG key of the draw.
 
@@ -22,7 +23,8 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
         [num_left] integers, the indices of the drawn rows in increasing order.
 
     Raises:
-        ValueError: if ids are not a vector of at least one id, or k is not an integer >= 1.
+        ValueError: if ids are not a vector of at least one id, are not all text or all integers, or k is not an integer
+            >= 1.
 
     Examples:
         >>> rows = limit_per_person(["a", "b", "a", "a"], 2, jax.random.key(0))
@@ -30,7 +32,7 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
         (3, True)
     """
     check_count("k", k)
-    _, index, counts = count_labels(ids)
+    _, index, counts = count_labels(ids, "ids")
     order = np.asarray(jax.random.permutation(check_key(key), len(index)))
     by_person = order[np.argsort(index[order], kind="stable")]
     starts = np.cumsum(counts) - counts
@@ -38,11 +40,7 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
     return np.sort(by_person[ranks < k])
 
 
-def count_labels(ids: ArrayLike | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def count_labels(ids: ArrayLike | None, name: str = "persons") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the distinct ids, each row's index into them ([num_samples] int32), and the number of rows of each id."""
-    values = np.asarray(ids)
-    if values.ndim != 1 or not len(values):
-        shape = "None" if ids is None else f"shape {values.shape}"
-        raise ValueError(f"persons must be a vector of at least one id, got {shape}")
-    distinct, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    distinct, index, counts = np.unique(check_ids(name, ids), return_inverse=True, return_counts=True)
     return distinct, index.astype(np.int32), counts

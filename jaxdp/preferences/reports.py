@@ -17,7 +17,8 @@ from scipy.special import expit
 
 from jaxdp.core import Guarantee, default_float
 from jaxdp.mechanisms import label_randomizer, randomized_response, secret_randomized_response
-from jaxdp.validation import check_epsilon, check_flag, check_key
+from jaxdp.preferences.persons import count_labels
+from jaxdp.validation import check_epsilon, check_flag, check_key, refuse_masked, refuse_private
 
 
 class PrivateLabels(NamedTuple):
@@ -71,9 +72,9 @@ def private_labels(
         The reports, the budget of each report, and the claim.
 
     Raises:
-        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length; if a key
-            is given although release is True, or missing although release is False; or if epsilon is infinite in a
-            release.
+        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons are not one id for each label,
+            all text or all integers; if a key is given although release is True, or missing although release is False;
+            or if epsilon is infinite in a release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -96,15 +97,15 @@ def private_labels(
         raise ValueError(f"key must be given if release is False, and only then, got {key_text} and release={release}")
     if release and epsilon == float("inf"):
         raise ValueError("epsilon must be finite for a release, got inf")
+    refuse_masked("labels", labels)
     values = np.asarray(labels)
     if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
         raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")
     counts = np.ones(len(values), np.int64)
     if persons is not None:
-        ids = np.asarray(persons)
-        if ids.shape != values.shape:
-            raise ValueError(f"persons must have one id for each label, {len(values)}, got shape {ids.shape}")
-        _, index, number = np.unique(ids, return_inverse=True, return_counts=True)
+        _, index, number = count_labels(persons)
+        if index.shape != values.shape:
+            raise ValueError(f"persons must have one id for each label, {len(values)}, got shape {index.shape}")
         counts = number[index]
     budgets = epsilon / counts
     chances = np.clip(np.nan_to_num(values.astype(float), nan=0.5), 0, 1)
@@ -163,7 +164,8 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         [...] float, the estimate from each report, at least in JAX's default precision.
 
     Raises:
-        ValueError: if shapes do not match, or epsilon is not > 0 (not checked if epsilon is a JAX array).
+        ValueError: if shapes do not match; if reports are not 0 or 1, or epsilon is not > 0 (JAX arrays are not
+            checked); or if an entry is masked.
 
     Privacy:
         - Post-processing of reports, which costs no privacy.
@@ -177,6 +179,10 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         >>> [f"{loss:.3f}" for loss in losses]
         ['0.474', '0.974']
     """
+    for name, values in (("margins", margins), ("reports", reports), ("epsilon", epsilon)):
+        refuse_masked(name, values)
+    if not isinstance(reports, jax.Array):
+        refuse_private("reports", "0 or 1", ~np.isin(reports, (0, 1)))
     margins, reports = jnp.asarray(margins), jnp.asarray(reports)
     dtype = (
         jnp.float64 if margins.dtype == jnp.float64 else default_float()

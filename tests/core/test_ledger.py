@@ -102,10 +102,13 @@ def test_wrong_budgets_are_refused(values, message):
         Ledger(**{"epsilon": 1.0, **values})
 
 
-@pytest.mark.parametrize("persons", ["ann", []])
-def test_persons_are_everyone_or_a_list(persons):
+@pytest.mark.parametrize("persons", ["ann", [], [7.0], [True], ["ann", None], [b"ann"], np.ma.array([7], mask=[True])])
+def test_persons_are_everyone_or_a_list_of_text_and_integers(persons):
+    ledger = Ledger(epsilon=1.0)
     with pytest.raises(ValueError, match="persons must"):
-        Ledger(epsilon=1.0).spend(pure(0.1), persons=persons)
+        ledger.spend(pure(0.1), persons=persons)
+    with pytest.raises(ValueError, match="persons must be ids that are text or integers, got float"):
+        ledger.balance(7.0)
 
 
 def test_a_file_keeps_balances_and_no_ids(tmp_path):

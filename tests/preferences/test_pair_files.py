@@ -217,7 +217,7 @@ def test_an_error_about_labels_only_counts(tmp_path, label):
         ({"drop_identical": "no"}, "drop_identical must be True or False, got 'no'"),
         ({"table": None}, "table must be given for the columns a, b, label"),
         ({"table": "a.csv"}, r"table must end in .jsonl or .parquet, got 'a.csv'"),
-        ({"person": "mixed"}, "mixed must be ids that are all text or all integers, got int, str"),
+        ({"person": "mixed"}, "mixed must be ids that are all text or all integers, got integer, text"),
         ({"first": "a.npy"}, "a.npy and b must be two columns of the table, or two .npy files"),
         ({"label": "labels.npy"}, r"labels.npy must have as many entries as a, 2, got 3"),
         ({"label": "a.npy"}, "a.npy must be one-dimensional"),

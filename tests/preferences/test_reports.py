@@ -88,6 +88,10 @@ def test_the_loss_takes_any_numbers_and_refuses_other_shapes():
     for epsilon in (0.0, -1.0, math.nan, np.asarray([1.0, 0.0])):
         with pytest.raises(ValueError, match="epsilon must be > 0, got"):
             debiased_loss(jnp.zeros(2), reports, epsilon)
+    with pytest.raises(ValueError, match="reports must be 0 or 1, got 1 of 2 that are not"):
+        debiased_loss(jnp.zeros(2), np.asarray([-1, 1]), 1.0)
+    with pytest.raises(ValueError, match="margins must have no masked entries"):
+        debiased_loss(np.ma.array([0.0, 1.0], mask=[True, False]), reports, 1.0)
 
 
 def test_a_file_of_reports_has_no_labels(tmp_path):
@@ -114,9 +118,14 @@ def test_a_file_of_reports_has_no_labels(tmp_path):
     [
         ({"labels": [[0, 1]]}, r"labels must be a vector of numbers, got int64 of shape \(1, 2\)"),
         ({"labels": ["a", "b"]}, "labels must be a vector of numbers"),
+        ({"labels": np.ma.array([0, 1], mask=[False, True])}, "labels must have no masked entries, got 1 of them"),
         ({"epsilon": 0.0}, "epsilon must be > 0"),
         ({"epsilon": math.nan}, "epsilon must be > 0"),
         ({"persons": ["a"]}, r"persons must have one id for each label, 2, got shape \(1,\)"),
+        (
+            {"persons": np.asarray([7, np.nan], object)},
+            "persons must be ids that are all text or all integers, got float",
+        ),
         ({"key": 3}, "key must be one typed PRNG key"),
     ],
 )

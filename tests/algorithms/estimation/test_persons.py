@@ -166,7 +166,7 @@ def test_at_most_k_rows_a_person_remain_whoever_won():
     drawn = np.concatenate([limit_per_person(ids, 8, key) for key in jax.random.split(KEY, 200)])
     shares = np.bincount(drawn, minlength=300)[ids == "x"] / 200
     assert np.abs(shares - 0.08).max() < 5 * math.sqrt(0.08 * 0.92 / 200)  # 8 of 100 rows, each as often
-    for arguments, message in (((ids, 0, KEY), "k must be"), ((ids[:, None], 1, KEY), "persons must be a vector")):
+    for arguments, message in (((ids, 0, KEY), "k must be"), ((ids[:, None], 1, KEY), "ids must be a vector")):
         with pytest.raises(ValueError, match=message):
             limit_per_person(*arguments)
 
