@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import bdtr, expit
+from scipy.special import betainc, expit
 
 from jaxdp.abtests._effects import Effect
 from jaxdp.abtests._fixed import Setting
@@ -20,7 +20,8 @@ LIKELIER_TOTALS = 3.0  # a likelihood ratio of running totals to disjoint batche
 
 def warn_of_split(users: Sequence[int]) -> None:
     """Warns if an exact binomial test rejects that a fair coin assigned the users to the arms."""
-    chance = min(1.0, 2 * float(bdtr(min(users), sum(users), 0.5)))
+    smaller, larger = sorted(users)
+    chance = min(1.0, 2 * float(betainc(larger, smaller + 1, 0.5)))  # bdtr is NaN from 2^31 users on
     if chance < UNLIKELY_SPLIT:
         warn_caller(
             f"control has {users[0]:,} users and treatment {users[1]:,}, which a fair coin gives with p = {chance:.2g}:"

@@ -18,7 +18,7 @@ from jaxdp.abtests._schedule import Schedule
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import secret_discrete_laplace
 from jaxdp.simulation.store.locks import creation_lock
-from jaxdp.validation import check_local_path
+from jaxdp.validation import check_local_path, refuse_masked
 
 FORMAT = "jaxdp abtest release 2"
 
@@ -190,6 +190,7 @@ def num_releases(path: Path) -> int:
 
 def _check_arms(arms: Any, sizes: Sequence[int]) -> np.ndarray:
     """Checks the users' arms, and returns them as [users] uint8."""
+    refuse_masked("arms", arms)
     order = np.asarray(arms)
     counts = [int(np.sum(order == arm)) for arm in (0, 1)]
     if order.shape != (sum(sizes),) or counts != list(sizes):

@@ -21,7 +21,7 @@ from jaxdp.abtests._evidence import central_evidence, local_evidence, mean_disco
 from jaxdp.abtests._fixed import Setting, count_noise_variance
 from jaxdp.abtests._schedule import Schedule, local_looks
 from jaxdp.abtests._simulation import geometric_noise
-from jaxdp.validation import check_count, check_finite, refuse_private, warn_caller
+from jaxdp.validation import check_count, check_finite, refuse_masked, refuse_private, warn_caller
 
 FARTHEST = 1.05  # the number of users may differ from the plan by this factor without a warning
 
@@ -344,13 +344,18 @@ def _pair(name: str, values: Any) -> np.ndarray:
 
 
 def check_bits(name: str, values: Any) -> np.ndarray:
-    """Checks bits, and returns them as an array [users].
+    """Checks bits, and returns them as [users] int8, so that sums are exact for any dtype of the values.
 
     Raises:
-        ValueError: if values are not a vector of 0 and 1 with at least one entry.
+        ValueError: if values are not a vector of 0 and 1 with at least one entry, or have masked entries.
     """
-    bits = check_finite(name, np.asarray(values) + 0, is_private=True)
+    refuse_masked(name, values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array [users] of 0 and 1, got rows of different lengths") from error
+    bits = check_finite(name, array.astype(np.int8) if array.dtype == bool else array, is_private=True)
     if bits.ndim != 1 or not bits.size:
         raise ValueError(f"{name} must be an array [users] with at least one entry, got shape {bits.shape}")
     refuse_private(name, "0 or 1", (bits != 0) & (bits != 1))
-    return bits
+    return bits.astype(np.int8)

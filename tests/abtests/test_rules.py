@@ -9,8 +9,10 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.abtests import AnytimeCentral, AnytimeLocal, FixedTest
+from jaxdp.abtests._doubts import warn_of_split
 from jaxdp.abtests._effects import anytime_width, effect, fixed_width
 from jaxdp.abtests._fixed import Setting, count_noise_variance, fixed_users
+from jaxdp.abtests._rules import check_bits
 from jaxdp.abtests._schedule import Schedule
 from jaxdp.abtests._simulation import geometric_noise
 
@@ -118,6 +120,15 @@ def test_wrong_data_are_refused(local, central):
     rule = local.test("anytime")
     for wrong in ([0, 1, 2], [0.5], [True, 3]):
         with pytest.raises(ValueError, match="control must be 0 or 1"):
+            rule.evaluate(wrong, [0, 1])
+    masked = np.ma.array([0, 1, 1], mask=[False, True, True])
+    for wrong, message in (
+        (["a"], "numbers"),
+        (None, "numbers"),
+        ([[0], [0, 1]], "an array"),
+        (masked, "no masked entries, got 2 of them"),
+    ):
+        with pytest.raises(ValueError, match=f"control must (be|have) {message}"):
             rule.evaluate(wrong, [0, 1])
     with pytest.raises(ValueError, match="treatment must be an array"):
         rule.evaluate([0, 1], [])
@@ -248,6 +259,16 @@ def test_arms_of_unequal_size_are_named(local, central):
         rule.evaluate(*reports((0.5, 0.6), (size - most + 1, size + most - 1)))
 
 
+@pytest.mark.parametrize("users", [1_000, 2**31, 2**40])
+def test_arms_of_any_unequal_size_are_named(users):
+    extra = 5 * math.isqrt(users)
+    with pytest.warns(UserWarning, match="which a fair coin gives with p = "):
+        warn_of_split([users // 2 - extra, users // 2 + extra])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_split([users // 2, users - users // 2])
+
+
 def test_running_totals_are_named(local):
     """Warns of totals of days, and not of days, nor of batches that grow by a tenth."""
     rng, rule = np.random.default_rng(4), local.test("anytime")
@@ -343,6 +364,15 @@ def test_extreme_numbers_do_not_overflow():
     without = FixedTest(Setting(0.5, 0.1, math.inf, "local", 0.8, 0.05), 3000)
     assert local.evaluate([1500, 1500], [700, 900]) == without.evaluate([1500, 1500], [700, 900])
     assert count_noise_variance(1e-200) == math.inf
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32])
+def test_sums_of_bits_are_exact_in_any_dtype(dtype):
+    """Checks the sensitivity of a curator's sums; float16 would skip sums above 2048, and overflow above 65504."""
+    ones = np.ones(70_001, dtype)
+    fewer = ones.copy()
+    fewer[0] = 0
+    assert [int(check_bits("control", bits).sum()) for bits in (ones, fewer)] == [70_001, 70_000]
 
 
 def test_counts_of_unsigned_integers(local):
