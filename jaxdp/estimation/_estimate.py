@@ -24,6 +24,7 @@ from jaxdp.validation import (
     check_finite,
     check_key,
     check_probability,
+    refuse_masked,
     refuse_private,
     warn_caller,
     warn_large_delta,
@@ -109,10 +110,10 @@ def estimate(
     Raises:
         TypeError: if a value that the estimator needs is missing, or the estimator does not take a value.
         ValueError: if the function is called inside a JAX transformation; if estimator is a factory that was not
-            called, or key is not a typed key; if shapes are wrong; if features are not finite, have norms that are too
-            large for feature_norm, or are so large or small that squares leave the dtype's range; if the estimator does
-            not accept a label; if a value is out of range; or if intervals, persons or an offset are passed to an
-            estimator that does not support them.
+            called, or key is not a typed key; if shapes are wrong, or entries are masked; if features are not finite,
+            have norms that are too large for feature_norm, or are so large or small that squares leave the dtype's
+            range; if the estimator does not accept a label; if a value is out of range; or if intervals, persons or an
+            offset are passed to an estimator that does not support them.
         MemoryError: if the copies of a fit in blocks need more than the free memory.
         RuntimeError: if the solver did not converge and the estimator therefore releases nothing.
 
@@ -157,7 +158,7 @@ def estimate(
             f"values must be those that the estimator takes ({', '.join(signature.parameters)}): {error}"
         ) from None
     params = check_leaves("params of the estimator", estimator.params(**values))
-    features, labels = _to_array(features), _to_array(labels)
+    features, labels = _to_array("features", features), _to_array("labels", labels)
     if labels.ndim == 0:
         raise ValueError("labels must be an array with one entry per record, got a single number")
     raw_features = features
@@ -220,6 +221,7 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
     """Returns the offset, if any, as [num_samples] float64; raises a ValueError if its shape or values are invalid."""
     if offset is None:
         return None
+    refuse_masked("offset", offset)
     margins = np.asarray(offset, np.float64)
     if margins.shape != (num_samples,):
         raise ValueError(f"offset must have one margin per label, {num_samples}, got shape {margins.shape}")
@@ -256,8 +258,9 @@ def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> 
         )
 
 
-def _to_array(values: ArrayLike) -> np.ndarray:
+def _to_array(name: str, values: ArrayLike) -> np.ndarray:
     """Converts values to an array. An integer too large for any dtype becomes infinite: an error would reveal it."""
+    refuse_masked(name, values)
     array = np.asarray(values)
     if array.dtype != object:
         return array
@@ -286,6 +289,7 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
         ValueError: if shapes are wrong; if a feature is NaN or infinite, a norm is too large, or the largest entry of
             the features is too large or too small for squares; or if a label is not 0, 1/2 or 1.
     """
+    refuse_masked("labels", labels)
     values, choices = _check_features("features", features, "[num_samples, dim]"), np.asarray(labels)
     if choices.shape != values.shape[:1]:
         raise ValueError(f"labels must have shape [num_samples] = {values.shape[:1]}, got {choices.shape}")
@@ -317,6 +321,7 @@ def check_choices(
             entry of the features is too large or too small for squares; or if a label is neither an action nor a
             ranking of all actions.
     """
+    refuse_masked("labels", labels)
     values, choices = _check_features("features", features, "[num_samples, K, dim]"), np.asarray(labels)
     num_samples, num_actions, _ = values.shape
     if num_actions < 2:

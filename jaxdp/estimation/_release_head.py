@@ -17,7 +17,7 @@ from jaxdp.estimation.large_fits import fit_large_statistic, warn_large_doubts
 from jaxdp.estimation.noisy_statistic import check_release, statistic_params
 from jaxdp.estimation.persons import PERSON
 from jaxdp.mechanisms import secret_discrete_gaussian, zcdp_rho
-from jaxdp.validation import check_epsilon
+from jaxdp.validation import check_epsilon, refuse_masked
 
 BITS = 20  # bits of an entry of the integer features; 32-bit floats hold 24
 
@@ -109,6 +109,8 @@ def release_head(
     """
     if math.isinf(check_epsilon(epsilon)):
         raise ValueError("epsilon must be finite for a release, got inf")
+    refuse_masked("features", features)
+    refuse_masked("labels", labels)
     rows, values = np.asarray(features), np.asarray(labels)
     if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
         raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")

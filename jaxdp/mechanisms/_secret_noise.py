@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxdp.validation import check_count, check_epsilon, refuse_private
+from jaxdp.validation import check_count, check_epsilon, refuse_masked, refuse_private
 
 WORDS = 2**64
 LARGEST_EPSILON = 64  # the threshold is 1 from epsilon = 44.4 on
@@ -51,6 +51,7 @@ def secret_randomized_response(labels: object, epsilon: float | Fraction) -> np.
         >>> reports.shape, set(reports.tolist()) <= {0, 1}
         ((3,), True)
     """
+    refuse_masked("labels", labels)
     bits = np.asarray(labels)
     if bits.dtype.kind not in "biu":
         raise ValueError(f"labels must be integers or bool, got dtype {bits.dtype}")

@@ -10,7 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Guarantee
-from jaxdp.validation import check_choice, check_key
+from jaxdp.validation import check_choice, check_key, refuse_masked
 
 ORIENTATIONS = ("bytes", "coin")
 _CHUNK_BYTES = 2**24
@@ -82,6 +82,8 @@ def pairs_from_chosen_rejected(
     check_choice("orient", orient, ORIENTATIONS)
     if (key is None) == (orient == "coin"):
         raise ValueError(f'key must be given for orient="coin" and None otherwise, got key={key}, orient={orient!r}')
+    refuse_masked("chosen", chosen)
+    refuse_masked("rejected", rejected)
     chosen, rejected = np.asarray(chosen), np.asarray(rejected)
     for name, table in (("chosen", chosen), ("rejected", rejected)):
         if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.floating):

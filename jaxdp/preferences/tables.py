@@ -17,6 +17,7 @@ import numpy as np
 from jaxdp.preferences.battles import allows_ties, check_columns, is_of_battles, json_rows, outcome
 from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.preferences.parquet import parquet_rows
+from jaxdp.validation import refuse_masked
 
 _MAX_WEIGHT = 2**53  # float64 cannot represent all larger integers
 _NUMBER = re.compile(
@@ -214,6 +215,7 @@ def _column(name: str, values: Any) -> list[str]:
     """Returns the values of the column `name` as texts, as in a file; missing values become empty texts."""
     if isinstance(values, str | bytes | dict | set):
         raise ValueError(f"{name} must be a column of values, got {short_repr(values)}")
+    refuse_masked(name, values)
     column = np.asarray(values, dtype=object)
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {column.shape}")

@@ -61,6 +61,7 @@ def test_names_with_spaces_and_commas_equal_the_file(tmp_path):
     [
         ((["a", "b"], ["b"]), "loser must have as many rows as winner, 2, got 1"),
         ((["a"], ["b"], [1, 2]), "weight must have as many rows as winner, 1, got 2"),
+        ((np.ma.array([1, 2], mask=[True, False]), [2, 3]), "winner must have no masked entries, got 1 of them"),
         (([], []), "winner must have at least one row, got none"),
         (("ab", "ba"), "winner must be a column of values, got 'ab'"),
         ((["a"], ["b"], None, "1"), "tie must be a column of values, got '1'"),

@@ -107,6 +107,7 @@ def test_an_audit_flags_dropped_ties():
             {"rejected": [[1.0]]},
             r"rejected must have the type and shape of chosen, float64 \(1, 2\), got float64 \(1, 1\)",
         ),
+        ({"chosen": np.ma.array([[1.0, 2.0]], mask=[[True, False]])}, "chosen must have no masked entries, got 1 of"),
         ({"orient": "label"}, "orient must be one of bytes, coin"),
         ({"orient": "coin"}, 'key must be given for orient="coin"'),
         ({"key": KEY}, 'key must be given for orient="coin" and None otherwise'),

@@ -266,3 +266,13 @@ def test_estimate_inside_a_transformation_names_what_to_call(transform):
 def test_a_single_label_is_refused():
     with pytest.raises(ValueError, match="labels must be an array with one entry per record, got a single number"):
         estimate(mle(), np.ones((3, 2)), 1.0, key=jax.random.key(0))
+
+
+@pytest.mark.parametrize("name", ["features", "labels", "offset"])
+def test_masked_entries_are_refused(name):
+    """The numbers behind a mask, such as -999 for a missing one, are no data."""
+    data = {"features": FEATURES, "labels": LABELS, "offset": np.zeros(3)}
+    data[name] = np.ma.array(data[name], mask=np.arange(data[name].size).reshape(data[name].shape) == 1)
+    message = rf"{name} must have no masked entries, got 1 of them"
+    with pytest.raises(ValueError, match=message):
+        estimate(mle(), data.pop("features"), data.pop("labels"), key=jax.random.key(0), **data)

@@ -164,5 +164,8 @@ def test_bad_input_is_refused():
     for bad, message in [(features * 0, "a row that is not zero"), (features[0], "features"), (features[:9], "labels")]:
         with pytest.raises(ValueError, match=message):
             release_head(bad, labels, **BUDGET)
+    masked = np.ma.array(np.asarray(labels), mask=np.arange(30) < 2)
+    with pytest.raises(ValueError, match="labels must have no masked entries, got 2 of them"):
+        release_head(features, masked, **BUDGET)
     with pytest.raises(ValueError, match="labels must be a vector of numbers"):
         release_head(features, np.asarray(["won"] * 30), **BUDGET)
