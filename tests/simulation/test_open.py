@@ -70,6 +70,12 @@ def test_what_is_missing_is_nan_and_means_are_right(tmp_path, static):
     assert json.loads(found.attrs["provenance"])["num_seeds"] == 6
 
 
+def test_a_sweep_with_missing_lanes_returns_the_same(tmp_path):
+    returned = half(tmp_path / "s.zarr")
+    assert returned.identical(jaxdp.open(tmp_path / "s.zarr").assign_attrs(returned.attrs))
+    assert returned["count"].isnull().any()
+
+
 def test_every_way_to_index(tmp_path):
     half(tmp_path / "s.zarr")
     loaded = jaxdp.open(tmp_path / "s.zarr").load()

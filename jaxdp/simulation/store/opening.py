@@ -51,10 +51,16 @@ def open(store: str | Path) -> "xr.Dataset":
     path = check_local_path("store", store).resolve()
     opened = Store(path)
     opened.check_files()  # Zarr would read missing files of integers as zeros
-    results = open_dataset(path)
+    results = open_masked(opened)
     with contextlib.suppress(ValueError):  # captions do not show the unit if the provenance cannot be read
         add_privacy_unit(results)
-    if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
+    return results
+
+
+def open_masked(store: Store) -> "xr.Dataset":
+    """Opens a store's results, with NaN for missing lanes and, if lanes are missing, with the variable `computed`."""
+    results = open_dataset(store.path)
+    if store.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)
     from jaxdp.simulation.store.masked import mask_missing  # here, as it imports xarray and pandas
 

@@ -13,10 +13,11 @@ from jax.core import Tracer
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.store.chunks import Chunk, chunk_shape, chunks, share
 from jaxdp.simulation.store.creation import check_same_sweep, check_storable, open_or_create, stored_tile_size
-from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
+from jaxdp.simulation.store.files import Store
 from jaxdp.simulation.store.identity import differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
 from jaxdp.simulation.store.nans import NanCount
+from jaxdp.simulation.store.opening import open_masked
 from jaxdp.simulation.store.provenance import add_privacy_unit
 from jaxdp.simulation.sweeps._replay import Recipe, attach
 from jaxdp.simulation.sweeps.growth import can_grow, grow_store
@@ -231,11 +232,8 @@ def sweep(
                         # with overwrite, the sweep would start again
                         again = "the same call without overwrite" if overwrite else "the same call"
                         _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
-                stored = open_dataset(path)
-                if bool(stored[COMPUTED].all()):
-                    stored = stored.drop_vars(COMPUTED)
                 attributes = results.attrs
-                results = stored.assign_coords(results.coords)
+                results = open_masked(Store(path)).assign_coords(results.coords)
                 results.attrs = attributes
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:
