@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxdp.validation import WITH_X64
+
 
 def check_made(name: str, value: Any, kind: type) -> None:
     """Raises a ValueError if `value` is not of type `kind`, for example if it is a factory that was not called."""
@@ -28,4 +30,20 @@ def check_leaves(name: str, tree: Any) -> Any:
                 f"{name} must be a pytree of numbers and arrays, got an instance of {type_name}: if "
                 f"{type_name} is your class, decorate it with jax.tree_util.register_dataclass"
             )
+        check_integers(name, leaf)
     return tree
+
+
+def check_integers(name: str, leaf: Any) -> None:
+    """Raises a ValueError if a leaf has an integer that JAX's type of its dtype cannot hold. Errors call it `name`."""
+    is_python = isinstance(leaf, int) and not isinstance(leaf, bool)
+    if not is_python and getattr(leaf, "dtype", None) not in (np.int64, np.uint64):
+        return
+    limits = np.iinfo(jax.dtypes.canonicalize_dtype(int if is_python else leaf.dtype))
+    for extreme in (int(np.min(leaf)), int(np.max(leaf))) if np.size(leaf) else ():
+        if not limits.min <= extreme <= limits.max:
+            is_short = limits.bits < 64
+            raise ValueError(
+                f"{name} must have integers in [{limits.min}, {limits.max}]"
+                f"{' without 64-bit integers' if is_short else ''}, got {extreme}{WITH_X64 if is_short else ''}"
+            )

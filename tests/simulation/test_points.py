@@ -51,6 +51,23 @@ def test_estimators_too():
         np.testing.assert_allclose(np.moveaxis(np.asarray(values), 1, 0), swept[name].values, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("value", [3_000_000_000, np.int64(-(2**31) - 1), np.uint64(2**32), 2**70])
+def test_integers_that_jax_would_wrap_are_refused(value):
+    def params(*, a):
+        return {"a": a}
+
+    run = jaxdp.Run(simulate=lambda key, params: params, params=params, guarantee=lambda **_: {}, dims={"a": ()})
+    learner = COMMIT()._replace(params=lambda *, epsilon: {"count": value})
+    with jax.enable_x64(False):
+        for action in (
+            lambda: jaxdp.sweep(run, axes={"a": [1, value]}, num_seeds=2, key=KEY()),
+            lambda: run.points(a=[1, value]),
+            lambda: jaxdp.simulator(learner, BANDIT(), horizon=8).params(epsilon=1.0),
+        ):
+            with pytest.raises(ValueError, match=rf"^params.* must have integers in .*, got {value}; set JAX_ENABLE"):
+                action()
+
+
 def test_only_what_varies_is_stacked():
     run = jaxdp.simulator(COMMIT(), BANDIT(), horizon=8)
     params, in_axes = run.points(epsilon=[0.1, 1.0, 1.0], gap=0.1, best_mean=[0.9, 0.8, 0.7])
