@@ -132,21 +132,22 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
     return base, (ranges - base) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
 
 
-def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
+def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array, num_rounded: int | None = None) -> Grid:
     """Returns the grid for Laplace noise on values of the given L1 sensitivity; sensitivity and epsilon: [] float64.
 
     The scale has at most `FEW` steps, unless integers would be rounded, or other values together by more than 2^-10 of
-    the sensitivity.
+    the sensitivity. `num_rounded` is the number of values that share the sensitivity, if other releases have some of
+    them; None means that `exact` has all.
     """
-    entries = max(math.prod(shape_of(exact)), 1)
+    num_rounded = max(math.prod(shape_of(exact)) if num_rounded is None else num_rounded, 1)
     finest = power_below(sensitivity) * FINEST
     # integers and sums are multiples of `unit`
     unit = 1 / fixed_point.UNITS if isinstance(exact, fixed_point.Sum) else 1.0 if is_integer(exact) else 0.0
-    coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries)) * COARSEST
+    coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(num_rounded)) * COARSEST
     coarsest = 1.0 if is_integer(exact) else jnp.maximum(coarsest, jnp.minimum(finest, unit))  # integers stay exact
     step = finest * step_for(sensitivity / (finest * epsilon), coarsest / finest)
     step = jnp.where(jnp.isinf(epsilon) & (unit > 0), unit, step)  # without noise leads are exact
-    rounding = jnp.where(step <= unit, 0, entries)
+    rounding = jnp.where(step <= unit, 0, num_rounded)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
 
@@ -162,15 +163,17 @@ def whole_grid(epsilon: jax.Array) -> Grid:
     return _grid(jnp.ones_like(epsilon), larger, epsilon > 0)
 
 
-def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
+def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, num_rounded: int | None = None) -> Grid:
     """Returns the grid for normal noise with a standard deviation that was calibrated for an L2 sensitivity.
 
     Both are [] float64. If the sensitivity is None, `UNKNOWN` times the standard deviation is used in its place.
+    `num_rounded` is as for `laplace_grid`.
     """
+    num_rounded = math.prod(shape_of(exact)) if num_rounded is None else num_rounded
     positive_stddev = jnp.where(stddev > 0, stddev, 1.0)
     step = power_below(positive_stddev) * NORMAL_STEP
     declared = positive_stddev * UNKNOWN if sensitivity is None else sensitivity
-    larger = 1 + math.sqrt(math.prod(shape_of(exact))) * step / declared
+    larger = 1 + math.sqrt(num_rounded) * step / declared
     valid = (stddev >= 0) & (stddev < math.inf) & (declared > 0)
     return _grid(step, jnp.where(stddev > 0, positive_stddev / step * larger, 0), valid)
 

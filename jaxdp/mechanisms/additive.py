@@ -94,13 +94,16 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     exact = exact_values("values", values)
     sensitivity, budget = wide_scalars(l1_sensitivity=l1_sensitivity, epsilon=epsilon)
     check_laplace_release(exact, epsilon, l1_sensitivity)
-    return _laplace(key, exact, budget, sensitivity, float_type(exact))
+    return add_laplace(key, exact, budget, sensitivity, float_type(exact), None)
 
 
 @in_64_bits
-@traced_once("dtype")
-def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    grid = laplace_grid(exact, sensitivity, epsilon)
+@traced_once("dtype", "num_rounded")
+def add_laplace(
+    key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype, num_rounded: int | None
+) -> jax.Array:
+    """Adds the noise of `laplace` to values; `num_rounded` is as for `laplace_grid`."""
+    grid = laplace_grid(exact, sensitivity, epsilon, num_rounded)
     return _add_and_record(
         laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, distribution="laplace")
     )
@@ -249,15 +252,21 @@ def gaussian(
         scale = widen(noise_stddev)
         is_declared = l2_sensitivity is not None
         sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if is_declared else None
-    return _gaussian(key, exact, scale, sensitivity, float_type(exact))
+    return add_gaussian(key, exact, scale, sensitivity, float_type(exact), None)
 
 
 @in_64_bits
-@traced_once("dtype")
-def _gaussian(
-    key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
+@traced_once("dtype", "num_rounded")
+def add_gaussian(
+    key: jax.Array,
+    exact: Exact,
+    stddev: jax.Array,
+    sensitivity: jax.Array | None,
+    dtype: jnp.dtype,
+    num_rounded: int | None,
 ) -> jax.Array:
-    grid = normal_grid(exact, stddev, sensitivity)
+    """Adds the noise of `gaussian` to values; `num_rounded` is as for `laplace_grid`."""
+    grid = normal_grid(exact, stddev, sensitivity, num_rounded)
     entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, distribution="normal")
     return _add_and_record(normal_of, grid, dtype, entry)
 

@@ -1,5 +1,6 @@
 """Continual counters for streams of unknown length: trees in epochs of growing length."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -83,7 +84,8 @@ def doubling_counter(
     Deviations:
         Chan, Shi & Song release the sum of each epoch a second time, with a part of the budget. Here the tree's
         estimate of this sum is used, so that every tree has the whole budget. The arity can be chosen. Sums are
-        computed as in `tree_counter`; noise is added as in `laplace` and `gaussian`.
+        computed as in `tree_counter`; noise is added as in `laplace` and `gaussian`, and covers rounding for the units
+        of `tree_counter`.
 
     Math:
         Each block sum of epoch $m$ gets, for an entry of sensitivity $\Delta$, the noise
@@ -132,10 +134,10 @@ def doubling_counter(
         nodes = jax.tree.map(lambda x: jnp.where(opens, jnp.zeros_like(x), x), state.nodes)
         ended_blocks = tree.ending_blocks(nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, epoch, ended_blocks.sums)
+            noisy = kind.add(key, params, epoch, ended_blocks.sums, math.prod(shape))
             estimates = tree.combine_estimates(nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, epoch, tree.largest(ended_blocks))
+            noisy = kind.add(key, params, epoch, tree.largest(ended_blocks), math.prod(shape))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
         return DoublingState(clock, closed, tree.advance(nodes, ended_blocks, estimates))
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from jaxdp.core import default_float, leaf_rounded_down
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms.additive import gaussian, laplace
+from jaxdp.mechanisms._arrays import wide_scalars, widen
+from jaxdp.mechanisms._grid import float_type
+from jaxdp.mechanisms.additive import add_gaussian, add_laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
 from jaxdp.mechanisms.continual_counting.counter import Exact
 from jaxdp.mechanisms.least_budgets import check_laplace
@@ -56,7 +58,8 @@ class Noise(NamedTuple):
     Attributes:
         power: the variance of a node's noise is proportional to this power of the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
-        add: (key, params, epoch, values) -> noisy values; epoch is None if all epochs have the same noise scale.
+        add: (key, params, epoch, values, counters) -> noisy values of some nodes of this number of counters; epoch is
+            None if all epochs have the same noise scale.
         scale: (params, epoch) -> Laplace scale or Gaussian standard deviation of a node, in the shape of `epoch`; []
             for None. Traced or not.
         variance: (params) -> variance of a node, float64 on the host; [levels] if epochs differ.
@@ -134,9 +137,11 @@ def _gaussian(nodes: int | np.ndarray) -> Noise:
     ) -> GaussianParams:
         return gaussian_params(nodes, epsilon=epsilon, delta=delta, rho=rho, l2_sensitivity=l2_sensitivity)
 
-    def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
-        stddev, sensitivity = at_epoch(params.noise_stddev, epoch), at_epoch(params.l2_sensitivity, epoch)
-        return gaussian(key, values, stddev, l2_sensitivity=sensitivity)
+    def add(key: jax.Array, params: GaussianParams, epoch: jax.Array | None, values: Exact, counters: int) -> jax.Array:
+        leaves = at_epoch(params.noise_stddev, epoch), at_epoch(params.l2_sensitivity, epoch)
+        with jax.enable_x64(True):
+            stddev, sensitivity = (widen(leaf) for leaf in leaves)
+        return add_gaussian(key, values, stddev, sensitivity, float_type(values), counters * int(np.max(nodes)))
 
     def variance(params: GaussianParams) -> np.ndarray:
         return np.square(np.asarray(params.noise_stddev, np.float64))
@@ -155,9 +160,11 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
             l1_sensitivity=_leaf(sensitivity, np.shape(nodes)),
         )
 
-    def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: Exact) -> jax.Array:
-        epsilon = jnp.asarray(params.epsilon)
-        return laplace(key, values, epsilon, l1_sensitivity=at_epoch(params.l1_sensitivity, epoch))
+    def add(key: jax.Array, params: LaplaceParams, epoch: jax.Array | None, values: Exact, counters: int) -> jax.Array:
+        sensitivity, epsilon = wide_scalars(
+            l1_sensitivity=at_epoch(params.l1_sensitivity, epoch), epsilon=jnp.asarray(params.epsilon)
+        )
+        return add_laplace(key, values, epsilon, sensitivity, float_type(values), counters * int(np.max(nodes)))
 
     def scale(params: LaplaceParams, epoch: jax.Array | None) -> jax.Array:
         return at_epoch(params.l1_sensitivity, epoch) / jnp.asarray(params.epsilon)

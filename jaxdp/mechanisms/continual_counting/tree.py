@@ -1,5 +1,6 @@
 """Continual counters from trees of any arity."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float, factory
+from jaxdp.mechanisms._grid import shape_of
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import best_arity, check_arity, digits_of, level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.counter import (
@@ -96,12 +98,13 @@ def tree_counter(
 
     Deviations:
         Blocks are summed as integers (float entries in multiples of 2^-20), and Laplace noise is added to these sums as
-        in `laplace`. Only releases and estimates are rounded to floats, so rounding errors do not accumulate. With
-        Gaussian noise the errors of estimates are integers, too, in grid steps of at most 2^-24 of the fresh noise's
-        standard deviation: fresh noise, plus a rounded function of earlier noise. So the release after an entry is an
-        integer plus fresh noise, and rounding adds at most one step for each level to the change of this integer. The
-        noise covers this for units that change one entry of each counter. If the least standard deviation of fresh
-        noise exceeds 2^46 steps, estimates are NaN.
+        in `laplace`. With float entries the noise covers the rounding of every block that holds a changed entry, for
+        units that change one entry of each counter. Only releases and estimates are rounded to floats, so rounding
+        errors do not accumulate. With Gaussian noise the errors of estimates are integers, too, in grid steps of at
+        most 2^-24 of the fresh noise's standard deviation: fresh noise, plus a rounded function of earlier noise. So
+        the release after an entry is an integer plus fresh noise, and rounding adds at most one step for each level to
+        the change of this integer. The noise covers this for units that change one entry of each counter. If the least
+        standard deviation of fresh noise exceeds 2^46 steps, estimates are NaN.
 
     Math:
         With $k$ levels, an entry of sensitivity $\Delta$ is in $k$ blocks, and each block sum gets the noise
@@ -154,10 +157,10 @@ def tree_counter(
         mask = fed_mask(fed, state.clock.shape)
         ended_blocks = tree.ending_blocks(state.nodes, entry(value, shape, sums), mask, arity)
         if combine:
-            noisy = kind.add(key, params, None, ended_blocks.sums)
+            noisy = kind.add(key, params, None, ended_blocks.sums, math.prod(shape))
             estimates = tree.combine_estimates(state.nodes, noisy, variances)
         else:
-            noisy = kind.add(key, params, None, tree.largest(ended_blocks))
+            noisy = kind.add(key, params, None, tree.largest(ended_blocks), math.prod(shape))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
         return TreeState(clock, tree.advance(state.nodes, ended_blocks, estimates))
@@ -203,7 +206,8 @@ def tree_counter(
             return values
 
         values = jax.tree.map(by_entry, *sums)
-        noisy = jax.vmap(lambda key, value: kind.add(key, params, None, value))(keys, values)
+        counters = math.prod(shape_of(sums[0])[1:])
+        noisy = jax.vmap(lambda key, value: kind.add(key, params, None, value, counters))(keys, values)
         return [noisy[end, h] if combine else noisy[end] for h, end in enumerate(ends)]
 
     def variance(params: Any, times: ArrayLike) -> np.ndarray:

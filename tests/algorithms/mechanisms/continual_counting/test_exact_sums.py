@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
+from jaxdp.mechanisms import additive, doubling_counter, toeplitz_counter, tree_counter
 from jaxdp.mechanisms.continual_counting.counter import sum_along
+from jaxdp.mechanisms.continual_counting.noise import node_noise
+from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import compensated
 from jaxdp.numerics.fixed_point import UNITS, Sum, from_floats
 
@@ -113,3 +115,17 @@ def test_whole_streams_are_summed_exactly(name):
     exact = np.round(entries.astype(np.float64) * UNITS).cumsum(axis=0) / UNITS
     places = 1 if name in ("toeplitz", "gaussian tree") else 8  # estimates of blocks are floats
     np.testing.assert_allclose(found, exact, rtol=places * float(np.finfo(found.dtype).eps), atol=0)
+
+
+@pytest.mark.parametrize(("noise", "grid"), [("laplace", "laplace_grid"), ("gaussian", "normal_grid")])
+def test_the_noise_of_one_node_covers_the_rounding_of_all_nodes_of_an_entry(noise, grid, monkeypatch):
+    """Releases one of 20 nodes at a scale with coarse steps: an entry's change is rounded in each of them."""
+    grids, build, kind = [], getattr(additive, grid), node_noise(noise, 20)
+    monkeypatch.setattr(additive, grid, lambda *args: grids.append(build(*args)) or grids[-1])
+    budget, share = {"laplace": ("epsilon", 0.01), "gaussian": ("rho", 1e-14)}[noise]
+    params = kind.params(**{budget: share, f"{'l1' if noise == 'laplace' else 'l2'}_sensitivity": 0.9})
+    with recording():  # without a shared trace
+        kind.add(jax.random.key(0), params, None, Sum(jnp.zeros((), INTEGER), jnp.zeros((), INTEGER)), 1)
+    change, scale = 0.9 / float(grids[0].step) + 1, float(grids[0].scale)
+    spent = 20 * np.floor(change) / scale if noise == "laplace" else 20 * (change / scale) ** 2 / 2
+    assert spent <= share
