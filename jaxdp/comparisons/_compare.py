@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
 
 from jaxdp.checks import check_made
 from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
@@ -16,9 +15,9 @@ from jaxdp.core.interface import is_space
 from jaxdp.persons import UNITS, with_unit
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
 from jaxdp.simulation.run.checkpoints import LogSpaced
-from jaxdp.simulation.run.values import parameters, select_values
+from jaxdp.simulation.run.values import as_list, is_list, parameters, select_values
 from jaxdp.simulation.sweeps.tiles import keeps_tile
-from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, did_you_mean
 
 METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # the default metric is the first of these that the runs have
 TILE = 256  # largest number of lanes in a tile on a CPU
@@ -54,8 +53,9 @@ def compare(
         learners: a dict with a learner, or with `problem` an estimator, for each display name. Instead of a learner you
             can pass its factory, which is called with the number of arms or experts, the dimension and the horizon if
             it requires them. You can also pass a pair of a learner or factory and a dict. The dict contains further
-            arguments of the factory and parameter values, as in `(jaxdp.bandits.ucb, {"report": "gaussian"})`. For an
-            estimator, a pair has a factory and a dict of all its required arguments, without parameter values.
+            arguments of the factory and parameter values except epsilon, as in `(jaxdp.bandits.ucb, {"report":
+            "gaussian"})`. For an estimator, a pair has a factory and a dict of all its required arguments, without
+            parameter values.
         world: the environment of the learners; None for estimators.
         problem: the problem of the estimators; None for learners.
         epsilon: one privacy budget, or several. A learner without the parameter epsilon plays the same at each budget.
@@ -82,9 +82,10 @@ def compare(
         The comparison.
 
     Raises:
-        ValueError: if an argument is out of its range; if both or neither of world and problem are given; if a world
-            comes without a horizon; if a factory needs an argument that neither the world nor the horizon determines;
-            if no learner, estimator, world or problem accepts a name in `values`; or if the metric does not exist.
+        ValueError: if an argument is out of its range; if a learner's dict or params fix epsilon; if both or neither of
+            world and problem are given; if a world comes without a horizon; if a factory needs an argument that neither
+            the world nor the horizon determines; if no learner, estimator, world or problem accepts a name in `values`;
+            or if the metric does not exist.
 
     Examples:
         >>> import jax, jaxdp
@@ -113,7 +114,9 @@ def compare(
             check_made(name, value, kind)
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
     check_choice("best", best, ("least", "largest"))
-    budgets = [float(budget) for budget in np.atleast_1d(epsilon)]
+    budgets = [check_epsilon(budget) for budget in _one_or_more("epsilon", epsilon)]
+    if not (values is None or isinstance(values, Mapping)):
+        raise ValueError(f'values must be a dict, as {{"delta": 1e-6}}, got {values!r}')
     common = dict(values or {})
     run_sweep = partial(sweep, axes={"epsilon": budgets}, num_seeds=num_seeds, key=key)
     if problem is not None:
@@ -163,12 +166,20 @@ def _refuse(other: str, **arguments: Any) -> None:
             raise ValueError(f"{name} must be left out with {other}, got {value!r}")
 
 
+def _one_or_more(name: str, argument: Any) -> list[Any]:
+    """Returns the elements of a list, or a list of the single value."""
+    elements = as_list(name, argument) if is_list(argument) else [argument]
+    if not elements:
+        raise ValueError(f"{name} must have at least one value, got {argument}")
+    return elements
+
+
 def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
     """Returns the horizons as a list of ints, and whether they were given as a sequence."""
     if horizon is None:
         raise ValueError("horizon must be given with a world, got None")
-    several = np.ndim(horizon) > 0
-    horizons = [check_horizon(rounds) for rounds in (np.asarray(horizon).tolist() if several else [horizon])]
+    several = is_list(horizon)
+    horizons = [check_horizon(rounds) for rounds in _one_or_more("horizon", horizon)]
     if several:
         _refuse("several horizons", checkpoints=checkpoints)
     return horizons, several
@@ -177,7 +188,7 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
 def _units(unit: Any, reports: int, world: Environment) -> list[Any]:
     """Checks the privacy units, and returns them as a list; [None] if no unit is given."""
     check_count("reports", reports)
-    units = [] if unit is None else [unit] if isinstance(unit, str) else list(unit)
+    units = [] if unit is None else _one_or_more("unit", unit)
     for unit_ in units:
         check_choice("unit", unit_, UNITS)
     if reports != 1 and "person" not in units:
@@ -200,6 +211,11 @@ def make_learner_for(
         assert world.visits is not None
         num_used = world.visits.num_heard(reports, min(horizon, len(world.visits)))
     learner, learner_values = _make_learner(name, contestant, world, num_used)
+    own_values = {**getattr(learner.params, "keywords", {}), **learner_values}  # a partial has keywords
+    if "epsilon" in own_values:
+        raise ValueError(
+            f"learners[{name!r}] must get epsilon from the argument epsilon, got its own {own_values['epsilon']}"
+        )
     return (learner if unit is None else with_unit(learner, unit, reports)), learner_values
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import io
 import re
 from typing import Any
@@ -164,6 +165,7 @@ def test_estimators_meet_the_same_data():
             jaxdp.compare(estimators, problem=problem, epsilon=1.0, num_seeds=6, key=KEY, **changed)
 
 
+MADE = bandits.ucb(num_arms=3)
 ERRORS = {
     "learners must be a dict": {"learners": [bandits.ucb]},
     r"learners\['x'\] must have a value for explore_rounds, as the pair \(explore_then_commit": {
@@ -185,6 +187,20 @@ ERRORS = {
     r"learners\['x'\] must have arguments among epsilon, .*, got report": {
         "learners": {"x": (bandits.ucb(num_arms=3), {"report": "rr"})}
     },
+    r"learners\['x'\] must get epsilon from the argument epsilon, got its own 0\.1": {
+        "learners": {"x": (bandits.ucb, {"epsilon": 0.1})}
+    },
+    r"learners\['x'\] must get epsilon from the argument epsilon, got its own 0\.2": {
+        "learners": {"x": MADE._replace(params=functools.partial(MADE.params, epsilon=0.2))}
+    },
+    r"epsilon must have at least one value, got \[\]": {"epsilon": []},
+    "epsilon must be a number, got None": {"epsilon": None},
+    "epsilon must be a number, got 'x'": {"epsilon": "x"},
+    r"epsilon must be a number, got \[1\.0, 2\.0\]": {"epsilon": [[1.0, 2.0]]},
+    r"horizon must have at least one value, got \[\]": {"horizon": []},
+    r"unit must have at least one value, got \[\]": {"unit": []},
+    "unit must be one of round, person, got 3": {"unit": 3},
+    r"values must be a dict, as .*, got \[1\]": {"values": [1]},
     "num_seeds must be an integer >= 5, got 4": {"num_seeds": 4},
     "horizon must be given with a world, got None": {"horizon": None},
     "checkpoints must be left out with several horizons, got 3": {"horizon": [10, 20], "checkpoints": 3},

@@ -80,3 +80,17 @@ def test_outcomes_that_there_are_not(names):
     run = simulator(learner, environment, HORIZON, outcomes=names)
     with pytest.raises(ValueError, match=r"outcomes must be a list of some of .*pseudo_regret"):
         run(KEY(), run.params(epsilon=0.5))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outcomes": 3}, "outcomes must be a list of names, got 3"),
+        ({"record": {"a": 3}}, r"record must be a dict of functions keyed by name, got \{'a': 3\}"),
+        ({"record": ["a"]}, r"record must be a dict of functions keyed by name, got \['a'\]"),
+    ],
+)
+def test_options_of_another_type(options, message):
+    learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
+    with pytest.raises(ValueError, match=message):
+        simulator(learner, environment, HORIZON, **options)

@@ -97,6 +97,14 @@ def test_values_are_as_given_not_their_labels():
     assert all(one is link for one in seen)
 
 
+def test_values_of_an_axis_of_numbers_and_others():
+    results = swept(build, axes={"epsilon": [0.5], "gap": [None, 0.1]})
+    assert results.gap.values.tolist() == ["None", "0.1"]
+    assert jaxdp.replay(results, seed=0, gap=0.1).sizes["round"] == HORIZON
+    with pytest.raises(ValueError, match=r"gap must be one of \['None', '0\.1'\], got 0\.3"):
+        jaxdp.replay(results, seed=0, gap=0.3)
+
+
 def test_results_from_a_file_need_the_build(results, tmp_path):
     results.to_zarr(tmp_path / "results.zarr", consolidated=False)
     read = xr.open_zarr(tmp_path / "results.zarr", consolidated=False).load()

@@ -283,6 +283,12 @@ WRONG = Lazy(
         "old key": lambda: ({"key": np.zeros(2, np.uint32)}, "key must be one typed PRNG key"),
         "two keys": lambda: ({"key": jax.random.split(jax.random.key(0))}, "key must be one typed PRNG key"),
         "epsilon at the last point": lambda: ({"axes": {"epsilon": [1.0, 2.0, -1.0]}}, "epsilon must be > 0, got -1.0"),
+        "no dict": lambda: ({"axes": None}, r"axes must be a dict of lists, as \{.*\}, got None"),
+        "pairs": lambda: ({"axes": [("epsilon", [1.0])]}, r"axes must be a dict of lists, as .*, got \[\("),
+        "no static dict": lambda: ({"static_axes": [1]}, r"static_axes must be a dict of lists, as .*, got \[1\]"),
+        "a number as a name": lambda: ({"axes": {1: [2.0]}}, "axes must have strings as names, got 1"),
+        "text as a device": lambda: ({"devices": ["cpu"]}, "devices must be one or more devices .*, got .*cpu"),
+        "a number of devices": lambda: ({"devices": 3}, r"devices must be one or more devices .*, got \[3\]"),
         "epsilon NaN": lambda: ({"axes": {"epsilon": [1.0, math.nan]}}, "epsilon must be > 0, got nan"),
     }
 )
@@ -321,6 +327,19 @@ def test_values_that_are_no_scalars_are_labelled_by_name():
         build_with_link, axes={"epsilon": [1.0]}, static_axes={"link": links}, num_seeds=2, key=jax.random.key(0)
     )
     assert results.link.values.tolist() == ["probit", "logistic"]
+
+
+@pytest.mark.parametrize("make", [tuple, np.array, jnp.array])
+def test_coordinates_may_be_any_sequence(make):
+    results = jaxdp.sweep(
+        lambda copy: dataclasses.replace(ragged(2), coords={"place": make([3, 4])}),
+        axes={"shift": [jnp.float32(0.5), 1.0]},
+        static_axes={"copy": [0, 1]},
+        num_seeds=2,
+        key=jax.random.key(0),
+    )
+    assert results.place.values.tolist() == [3, 4]
+    assert results["shift"].values.tolist() == [0.5, 1.0]
 
 
 def ragged(size):

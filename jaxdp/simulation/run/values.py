@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from jaxdp.core import default_float
 from jaxdp.validation import did_you_mean
@@ -85,7 +86,13 @@ def as_list(name: str, values: Any) -> list[Any]:
         values = np.asarray(values).tolist()
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"axes must be sequences of values, got {name}={values!r}")
-    return list(values)
+    return [plain(value) for value in values]
+
+
+def plain(value: Any) -> Any:
+    """Returns a number or text for an array without axes that contains one. Returns other values as they are."""
+    is_array = isinstance(value, np.ndarray | jax.Array) and not isinstance(value, Tracer)
+    return value.item() if is_array and not value.shape and getattr(value.dtype, "kind", "O") in "biufU" else value
 
 
 def maker(function: Callable[..., Any]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxdp.random.threefry import fast_key
 from jaxdp.simulation.run.lane_run import Run, as_build
+from jaxdp.simulation.run.values import plain
 from jaxdp.simulation.store.provenance import provenance
 from jaxdp.simulation.sweeps.labels import Axes, coordinate
 from jaxdp.validation import check_count, did_you_mean
@@ -140,7 +141,9 @@ def _point(
         is_known = len(known_labels) == 1 and (name in axes or not isinstance(known_labels[0], str))
         if name not in values and not is_known:
             raise ValueError(f"values must have {name}, one of {known_labels}, got {', '.join(values) or 'none'}")
-        label = coordinate([values[name]])[0] if name in values else known_labels[0]
+        label = coordinate([plain(values[name])])[0] if name in values else known_labels[0]
+        if isinstance(known_labels[0], str):  # an axis of numbers and other values has texts as labels
+            label = str(label)
         if label not in known_labels:
             raise ValueError(f"{name} must be one of {known_labels}, got {label}")
         if name in results.dims:

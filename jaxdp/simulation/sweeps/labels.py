@@ -29,9 +29,15 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     """Returns (axes, static_axes) as dicts of lists.
 
     Raises:
-        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, is text or a
-            single value, or has two values with the same label.
+        ValueError: if an argument is not a dict with names as keys; if a name is used twice, or is "seed" or the name
+            of a result; if an axis is empty, is text or a single value, or has two values with the same label.
     """
+    for argument, named in (("axes", axes), ("static_axes", static_axes)):
+        if not isinstance(named, Mapping):
+            raise ValueError(f'{argument} must be a dict of lists, as {{"epsilon": [0.1, 1.0]}}, got {named!r}')
+        for name in named:
+            if not isinstance(name, str):
+                raise ValueError(f"{argument} must have strings as names, got {name!r}")
     check_coordinates("axes and static_axes", (*axes, *static_axes))
     clash = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
     if clash:
@@ -89,7 +95,8 @@ def check_equal_outputs(
     """Raises a ValueError if two runs differ in their outputs or coordinates, so that one array cannot hold them."""
     if outputs != first_outputs:
         raise ValueError(f"outputs must be the same for all static values, got {first_outputs} and {outputs}")
-    if {name: list(values) for name, values in run.coords.items()} != dict(first_run.coords):
+    labels, first_labels = ({name: as_list(name, r.coords[name]) for name in r.coords} for r in (run, first_run))
+    if labels != first_labels:
         raise ValueError(f"coords must be the same for all static values, got {first_run.coords} and {run.coords}")
 
 
@@ -136,6 +143,6 @@ def empty_dataset(
         array = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
         variables[name] = ((*leading_axes, *output.dims), array)
     labels = {**static_axes, **axes, **run.coords}
-    coords: dict[str, Any] = {name: (name, coordinate(values)) for name, values in labels.items()}
+    coords: dict[str, Any] = {name: (name, coordinate(as_list(name, values))) for name, values in labels.items()}
     coords["seed"] = ("seed", np.arange(num_seeds))  # a list would take five times the memory
     return xarray.Dataset(variables, {name: coords[name] for name in (*leading_axes, *run.coords)})

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -92,8 +92,10 @@ class Plan:
         self.num_seeds = check_count("num_seeds", num_seeds)
         self.asked_tile_size = None if tile_size is None else check_count("tile_size", tile_size)
         self.key = check_root(key)
-        self.devices = list(jax.local_devices() if devices is None else devices)
-        if len({device.platform for device in self.devices}) != 1:
+        given = jax.local_devices() if devices is None else devices
+        self.devices = list(given) if isinstance(given, Iterable) else [given]
+        kinds = {getattr(device, "platform", None) for device in self.devices}
+        if len(kinds) != 1 or None in kinds:
             raise ValueError(f"devices must be one or more devices of the same kind, got {self.devices}")
         self.static_points, self.points = grid(self.static_axes), grid(self.axes)
         self.runs = [_build_run(self.build, static) for static in self.static_points]
