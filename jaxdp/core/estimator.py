@@ -105,7 +105,8 @@ class Sample(NamedTuple):
         features: [num_samples, ...] float; the estimator's privacy unit determines whether they are private.
         labels: [num_samples] numbers, private. For pairs: 1 if the first item won, 0 if the second won, 1/2 for a tie.
             Otherwise in the form that the estimator's `check` accepts, such as rankings [num_samples, num_items].
-        truth: the parameter of the distribution of the labels; None if it is not known. Only metrics read it.
+        truth: the parameter of the distribution of the labels, or other values that only metrics read; None if there
+            are none.
         known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed
             before features were drawn. The simulator passes them to every estimator.
         known_from_features: facts that were read from the features, such as the maximum norm. The simulator passes them

@@ -216,8 +216,8 @@ def comparison_table(table: ComparisonTable) -> Problem:
         table: the pairs that were compared, and the winners. Comparisons must connect all items.
 
     Returns:
-        A problem with metrics `ability` ([item], the estimate, shifted to mean zero), `rank` ([item], 1 is best), and
-        `certificate`, `steps` and `converged`, each [].
+        A problem with metrics `ability` ([item], the estimate, shifted to mean zero), `rank` ([item], 1 is best; equal
+        abilities are ordered at random, and the rank of NaN is 0), and `certificate`, `steps` and `converged`, each [].
 
     Raises:
         ValueError: as `ComparisonTable.design`, and if items fall into groups that were never compared with one another
@@ -261,15 +261,15 @@ def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -
         return data  # all grid points share the arrays, so a sweep stores them once
 
     def sample(key, params: TableParams) -> Sample:
-        del key
-        return Sample(jnp.asarray(params.features), jnp.asarray(params.labels), None, {})
+        tie_breaker = jax.random.permutation(key, len(items))
+        return Sample(jnp.asarray(params.features), jnp.asarray(params.labels), tie_breaker, {})
 
     def metrics(params: TableParams, sample: Sample, estimate: Estimate):
-        del params, sample
+        del params
         ability = estimate.theta - jnp.mean(estimate.theta)
         return {
             "ability": ability,
-            "rank": jnp.argsort(jnp.argsort(-ability)) + 1,
+            "rank": jnp.where(jnp.isnan(ability), 0, jnp.argsort(jnp.lexsort((sample.truth, -ability))) + 1),
             "certificate": estimate.certificate,
             "steps": estimate.steps,
             "converged": estimate.converged,

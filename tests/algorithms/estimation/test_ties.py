@@ -7,6 +7,7 @@ import pytest
 
 from jaxdp.core import default_float
 from jaxdp.estimation import (
+    Estimate,
     comparison_table,
     debiased_rr,
     estimate,
@@ -127,3 +128,21 @@ def test_other_fractions_are_refused():
     with pytest.raises(ValueError, match=r"labels must be in \{0, 1\}, or 1/2 for a tie, got 1 of \d+ that are not$"):
         estimate(mle(), np.ones((2, 1)), [1, 0.25], key=jax.random.key(11))
     assert jnp.asarray(0.5, default_float()) == 0.5
+
+
+def test_equal_abilities_are_ranked_in_a_random_order_and_nan_not_at_all():
+    problem = comparison_table(ComparisonTable.from_arrays(["a", "b", "a"], ["b", "a", "c"]))
+
+    def rank(key, theta):
+        sample = problem.sample(key, params)
+        fitted = Estimate(jnp.asarray(theta, default_float()), jnp.zeros(()), jnp.int32(0), jnp.asarray(True))
+        return problem.metrics(params, sample, fitted)["rank"]
+
+    params, num_seeds = problem.params(), 400
+    keys = jax.random.split(jax.random.key(12), num_seeds)
+    ranks = np.asarray(jax.vmap(lambda key: rank(key, [1.0, 1.0, 2.0]))(keys))
+    assert (ranks[:, 2] == 1).all()
+    assert abs((ranks[:, 0] == 2).mean() - 0.5) < 5 * 0.5 / np.sqrt(num_seeds)
+    assert (ranks.sum(axis=1) == 6).all()
+    assert rank(keys[0], [0.0, 3.0, -1.0]).tolist() == [2, 1, 3]
+    assert rank(keys[0], [np.nan, 3.0, -1.0]).tolist() == [0, 0, 0]  # the mean is NaN, too
