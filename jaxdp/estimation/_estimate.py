@@ -18,6 +18,7 @@ from jaxdp.estimation.large_fits import warn_large_doubts
 from jaxdp.estimation.persons import takes_persons
 from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
+from jaxdp.preferences.persons import count_labels
 from jaxdp.validation import (
     check_above,
     check_choice,
@@ -85,7 +86,8 @@ def estimate(
             account for the privacy noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are
             robust: if the link is wrong, they still hold for the parameter to which the estimator then converges.
             Intervals of `objective_perturbation` rely on the link, because its labels are not released, and do not
-            allow for the bias of its regularization.
+            allow for the bias of its regularization. Labels must be independent: if a person's labels depend on one
+            another, intervals are too short.
         confidence: coverage probability of each parameter's interval, in (0, 1).
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Every
             estimator accepts feature_norm (L): if features are public, every differential feature must then have norm
@@ -105,7 +107,7 @@ def estimate(
         RuntimeWarning: with intervals: if the norm of the estimate equals the radius, because intervals do not take
             this bound into account; if features do not determine the estimate (intervals are then NaN); or if the
             curvature of `mle_rr` is not positive definite (intervals then come from Fisher information, and rely on the
-            link).
+            link). With persons, if one of them gave several labels.
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or the estimator does not take a value.
@@ -211,7 +213,7 @@ def estimate(
     if estimator.covariance is None or intervals is None:
         return result
     covariance = jax.jit(estimator.covariance)(params, features, report, result.theta)
-    _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf))
+    _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf), persons)
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
     reach = ndtri((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
@@ -240,8 +242,14 @@ def check_in_blocks(check: CheckDataFn, features: np.ndarray, labels: np.ndarray
         check(features, labels, feature_norm=feature_norm)
 
 
-def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns if intervals are NaN, if |theta| equals the radius, or if intervals are valid only for the right link."""
+def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float, persons: ArrayLike | None) -> None:
+    """Warns if intervals are NaN or ignore persons or the radius, or are valid only for the right link."""
+    if persons is not None and (num_labels := int(count_labels(persons)[2].max())) > 1:
+        warn_caller(
+            f"intervals treat all labels as independent, but a person gave up to {num_labels}: if a person's labels "
+            "depend on one another, the intervals are too short",
+            RuntimeWarning,
+        )
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):

@@ -3,7 +3,7 @@
 H is the mean curvature of the losses and M is the mean square of their slopes, both at the estimate. If M is computed
 from labels or reports, V holds even if the model of the labels is wrong (Huber, 1967). If an estimator uses labels only
 through a noisy statistic, M is computed from the model and the noise's covariance, and V holds only if the model is
-right.
+right. Labels are taken as independent, also labels of one person.
 """
 
 from collections.abc import Callable

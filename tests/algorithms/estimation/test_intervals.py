@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 from typing import Any
 
 import jax
@@ -11,8 +12,9 @@ import pytest
 
 from jaxdp import estimation
 from jaxdp.estimation import estimate
+from jaxdp.estimation._estimate import _warn_intervals
 from jaxdp.estimation.label_noise import LabelNoise
-from jaxdp.estimation.sandwich import statistic_covariance
+from jaxdp.estimation.sandwich import Covariance, statistic_covariance
 
 THETA = jnp.asarray([0.5, -0.3, 0.8])
 QUANTILE = 1.959964
@@ -162,3 +164,12 @@ def test_intervals_on_the_radius_and_without_information_are_warned_of():
         result = estimate(estimation.mle(), doubled, labels, key=jax.random.key(1), intervals="sandwich")
     assert result.stderr is not None
     assert bool(jnp.isnan(result.stderr).all())
+
+
+def test_intervals_that_take_the_labels_of_a_person_as_independent_are_warned_of():
+    fitted = jnp.zeros(3), Covariance(jnp.eye(3), jnp.asarray(True)), math.inf
+    with pytest.warns(RuntimeWarning, match="all labels as independent, but a person gave up to 2: if"):
+        _warn_intervals(*fitted, np.arange(100) // 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_intervals(*fitted, np.arange(100))
