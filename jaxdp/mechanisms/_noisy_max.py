@@ -39,7 +39,8 @@ def noisy_max(
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, without NaN. Traced scores cannot be
+        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, without NaN; infinite scores of one sign
+            are equal. Traced scores cannot be
             checked: if one is NaN, the index is 0 for every key, and not private. Keep counts as integers: float32
             would round a count beyond 2^24 before noise is added, and the claim would not hold.
         epsilon: [] float > 0, may be traced; infinity gives the exact argmax, with ties broken at random. A traced NaN,
@@ -110,6 +111,8 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     recorded = draws.astype(float_type(exact))
     entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, distribution=noise)
     base, remainder = split(record(entry))
+    finite = jnp.finfo(jnp.float64)
+    remainder = jnp.clip(remainder, finite.min, finite.max)  # the difference of two infinite scores would be NaN
     largest = jnp.max(base, -1, keepdims=True)
     largest_remainder = jnp.max(jnp.where(base == largest, remainder, -jnp.inf), -1, keepdims=True)
     # Differences of scores are computed before noise is added: near the largest score they are exact, and small.

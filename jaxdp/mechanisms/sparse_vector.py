@@ -6,15 +6,17 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from jaxdp.core import leaf_rounded_down
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, shape_of, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
+from jaxdp.mechanisms.calibration import round_up
 from jaxdp.mechanisms.least_budgets import check_laplace
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.validation import check_choice
+from jaxdp.validation import check_choice, check_number, check_positive
 
 NAME = "above_threshold"
 LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two 32-bit words can represent it
@@ -57,7 +59,7 @@ def above_threshold_init(
         key: a PRNG key.
         epsilon: [] float > 0, may be traced: the budget of the whole run. Infinity compares without noise. If a traced
             number is not > 0, results are meaningless; if it is negative, they are not private either.
-        threshold: [] float, public, may be traced.
+        threshold: [] float, public, may be traced. A traced NaN gives meaningless results.
         sensitivity: [] float > 0, may be traced: the maximum change of any single query; queries may change in
             different directions.
         split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (in the
@@ -68,7 +70,8 @@ def above_threshold_init(
 
     Raises:
         ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, or such an epsilon is so small that the noise would overflow integers (below about 2e-10).
+            that is not > 0, such a threshold is not finite, or such an epsilon is so small that the noise would
+            overflow integers (below about 2e-10).
 
     Privacy:
         - As for `above_threshold`.
@@ -83,9 +86,15 @@ def above_threshold_init(
     number, epsilon = epsilon, positive_scalar("epsilon", epsilon)
     if not isinstance(number, jax.Array):
         check_laplace(float(number), times=LARGEST_TIMES)
-    if jnp.ndim(threshold) != 0:
-        raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
+        if float(epsilon) > float(number):
+            epsilon = jnp.asarray(leaf_rounded_down("epsilon", float(number)))
+    if not isinstance(sensitivity, jax.Array):
+        sensitivity = round_up(check_positive("sensitivity", sensitivity), epsilon.dtype)
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
+    if not isinstance(threshold, jax.Array):
+        check_number("threshold", threshold)
+    elif threshold.ndim != 0:
+        raise ValueError(f"threshold must be a scalar, got shape {threshold.shape}")
     threshold = jnp.asarray(threshold, epsilon.dtype)
     query_scale = _query_scale(sensitivity, epsilon, share, epsilon.dtype)
     return AboveThreshold(

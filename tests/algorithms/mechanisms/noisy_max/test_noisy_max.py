@@ -147,6 +147,13 @@ def test_of_equal_scores_any_is_selected(dtype, noise):
         assert (np.abs(counts - 6000 / size) < 5 * math.sqrt(6000 * (1 - 1 / size) / size)).all()
 
 
+@pytest.mark.parametrize(("select", "sign"), [(noisy_max, 1), (noisy_min, -1)])
+def test_infinite_scores_are_equal(select, sign):
+    scores = sign * jnp.asarray([[0, jnp.inf, jnp.inf], [-jnp.inf, -jnp.inf, 0]], jnp.float32)
+    found = np.asarray(jax.vmap(lambda key: select(key, scores, 1.0))(jax.random.split(jax.random.key(0), 100)))
+    assert [set(row.tolist()) for row in found.T] == [{1, 2}, {2}]
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_one_compilation_for_every_epsilon_and_vmap_equals_loop(noise):
     scores = jnp.asarray(np.random.default_rng(1).normal(size=(40, 5)), jnp.float32)

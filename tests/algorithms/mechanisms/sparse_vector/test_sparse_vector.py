@@ -156,6 +156,14 @@ def test_the_scale_of_queries_is_never_rounded_down():
 
 
 @pytest.mark.precision
+def test_budgets_are_rounded_down_and_sensitivities_up():
+    for epsilon, sensitivity in ((0.1, 0.7), (np.float64(0.3), np.float64(1.1))):
+        run = above_threshold_init(jax.random.key(0), epsilon, threshold=0.0, sensitivity=sensitivity)
+        assert float(run.epsilon) <= epsilon
+        assert float(run.sensitivity) >= sensitivity
+
+
+@pytest.mark.precision
 def test_dtypes():
     for dtype in [jnp.float32, float]:
         state = above_threshold_init(jax.random.key(0), jnp.asarray(1.0, dtype), threshold=0.0)
@@ -177,6 +185,9 @@ def test_errors():
         above_threshold(key, queries, 1.0, threshold=0.0, split="best")
     with pytest.raises(ValueError, match="threshold must be a scalar"):
         above_threshold(key, queries, 1.0, threshold=jnp.zeros(3))
+    for bad in [math.nan, "x", np.zeros(3)]:
+        with pytest.raises(ValueError, match="threshold must be"):
+            above_threshold(key, queries, 1.0, threshold=bad)
     with pytest.raises(ValueError, match="query must be floats or integers, got dtype bool"):
         above_threshold_step(key, above_threshold_init(key, 1.0, threshold=0.0), jnp.asarray(True))
     with pytest.raises(ValueError, match=r"query must be a single number, got shape \(2,\)"):
