@@ -44,8 +44,9 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
         is_private: whether the second column contains the users' true bits, which errors must not show.
 
     Raises:
-        ValueError: if the file has no header, or does not have two columns and two arms; if a line has more than two
-            values, or its second value is not 0 or 1; if control is not the name of an arm; or if path is a URL.
+        ValueError: if the file is not UTF-8 text, has no header, or does not have two columns and two arms; if a line
+            has more than two values, or its second value is not 0 or 1; if control is not the name of an arm; or if
+            path is a URL.
         OSError: if the file cannot be read.
     """
     checked = check_local_path("reports", path)
@@ -53,6 +54,8 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
         lines = pd.read_csv(checked, header=None, dtype=str, keep_default_na=False, skipinitialspace=True)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"reports must have two columns, arm and 0 or 1, got {path}: {str(error).strip()}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"reports must be UTF-8 text, got other bytes in {path} ({error.reason})") from None
     if len(lines.columns) != NUM_COLUMNS:
         raise ValueError(f"reports must have two columns, arm and 0 or 1, got {len(lines.columns)} in {path}")
     table = lines.iloc[1:].reset_index(drop=True)

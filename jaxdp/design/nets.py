@@ -118,9 +118,9 @@ def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np
         cells_per_side = np.maximum(1, np.ceil(sides * math.sqrt(dim) / (2 * radius) - 1e-9))
     _check_size(float(cells_per_side.prod()), len(sides), radius, most)
     cells = cells_per_side.astype(int)
-    edges = zip(bottom, sides, cells, strict=True)
-    axes = [start + side * (np.arange(count) + 0.5) / count for start, side, count in edges]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    repeats = np.cumprod(cells[::-1])[::-1] // cells  # numpy.meshgrid takes at most 64 axes
+    index = np.arange(cells.prod())[:, None] // repeats % cells
+    return bottom + sides * (index + 0.5) / cells
 
 
 def _check_size(size: float, dim: int, radius: float, most: int, prefix: str = "") -> None:

@@ -369,7 +369,8 @@ def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
 
 def _check_size(name: str, values: np.ndarray) -> None:
     """Checks that squared norms of features, which scale noise, neither overflow nor underflow."""
-    info, sizes = np.finfo(default_float()), np.abs(values)
+    floats = values if np.issubdtype(values.dtype, np.floating) else values.astype(np.float64)
+    info, sizes = np.finfo(default_float()), np.abs(floats)  # the absolute value of the smallest integer overflows
     upper, lower = np.sqrt(info.max / (4 * values.shape[-1])), np.sqrt(info.tiny) / info.eps
     worst = np.unravel_index(np.argmax(sizes), sizes.shape)
     if not (sizes[worst] == 0 or lower <= sizes[worst] <= upper):

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 
 from jaxdp.theory.arguments import at_least, between, positive
 
+ASYMMETRY = 1e-5  # covariances in float32 are asymmetric by less than this fraction of their largest entry
+
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
     """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the minimum of sigmoid' on [-2 L B, 2 L B].
@@ -38,10 +40,19 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
     Returns:
         [...], the smallest eigenvalue of each matrix; it is >= 0 except for rounding errors.
 
+    Raises:
+        ValueError: if covariance is not an array of finite, symmetric matrices.
+
     Source:
         Assumption 4.4.
     """
-    return np.linalg.eigvalsh(between("covariance", covariance, -np.inf, np.inf))[..., 0]
+    matrix = between("covariance", covariance, -np.inf, np.inf)
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or not matrix.size:
+        raise ValueError(f"covariance must have shape [..., dim, dim], got {matrix.shape}")
+    gap = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=(-1, -2))
+    if (gap > ASYMMETRY * np.abs(matrix).max(axis=(-1, -2))).any():
+        raise ValueError(f"covariance must be symmetric, got entries that differ from their transpose by {gap.max():g}")
+    return np.linalg.eigvalsh(matrix)[..., 0]
 
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.validation import refuse_masked
+
 
 def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     """Checks that all values are > bound, and returns them as float64; infinity is accepted.
@@ -32,6 +34,7 @@ def positive(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _check_rule(name: str, values: ArrayLike, rule: Callable[[np.ndarray], np.ndarray], text: str) -> np.ndarray:
+    refuse_masked(name, values)
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths

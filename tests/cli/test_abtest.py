@@ -70,6 +70,14 @@ def test_wrong_files_are_refused(log, old, new, trust, sentence):
         read_arms(log, "old", is_private=trust == "central")
 
 
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    for encoding in ("utf-16", "latin-1"):
+        path.write_bytes("arm,report\nä,1\nb,0\n".encode(encoding))
+        with pytest.raises(ValueError, match=r"reports must be UTF-8 text, got other bytes in .*log\.csv"):
+            read_arms(path, "b", is_private=False)
+
+
 def test_the_control_must_be_named(log):
     with pytest.raises(ValueError, match="control must be the name of an arm, new or old, got None"):
         read_arms(log, None, is_private=False)

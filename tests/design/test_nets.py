@@ -44,6 +44,13 @@ def test_box(low, high):
     assert farthest(corners, net[1:]) > 0.2
 
 
+def test_a_box_may_have_many_dimensions():
+    low, high = np.zeros(70), (np.arange(70) % 35 == 0).astype(float)
+    np.testing.assert_array_equal(
+        box_net(low, high, 0.36)[:, [0, 35]], [[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75, 0.75]]
+    )
+
+
 def test_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match="must have at most 36 points, got 37 in 2 dimensions"):
         ball_net(2, 0.25, most=36)

@@ -197,3 +197,16 @@ def test_too_few_samples_and_too_large_a_failure_prob_for_one_pass():
         bounds.local_l2_upper(**{**values, "epsilon": [1.0, -1.0]})
     with pytest.raises(ValueError, match="epsilon must be numbers"):
         bounds.local_l2_upper(**{**values, "epsilon": "1"})
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        ([[2.0, 1.0], [0.5, 2.0]], "covariance must be symmetric, got entries that differ from their transpose by 0.5"),
+        ([2.0, 1.0], r"covariance must have shape \[..., dim, dim\], got \(2,\)"),
+        (np.ma.array([[2.0]], mask=[[True]]), "covariance must have no masked entries"),
+    ],
+)
+def test_a_coverage_is_that_of_symmetric_matrices(covariance, message):
+    with pytest.raises(ValueError, match=message):
+        bounds.coverage(covariance)

@@ -276,3 +276,7 @@ def test_masked_entries_are_refused(name):
     message = rf"{name} must have no masked entries, got 1 of them"
     with pytest.raises(ValueError, match=message):
         estimate(mle(), data.pop("features"), data.pop("labels"), key=jax.random.key(0), **data)
+
+
+def test_the_smallest_integer_is_a_feature():
+    check_data(np.full((2, 1), -128, np.int8), LABELS[:2])
