@@ -21,6 +21,7 @@ import numpy as np
 import typer
 import xarray as xr
 
+from jaxdp.audit.checks import native
 from jaxdp.comparisons import tables
 from jaxdp.comparisons._compare import METRICS
 from jaxdp.comparisons._comparison import Comparison, is_against_rounds
@@ -98,9 +99,10 @@ def write_report(
         epsilon: one of the dataset's budgets. A figure against epsilon marks it if it is finite, and the table of
             guesses has only this budget. With None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to a claim if it has the name of the claim's
-            learner or estimator, and the claim's privacy unit. If several rows belong to a claim, the last one is
-            shown. If the dataset has units, a row's name may include the unit, such as "ucb per person". A row without
-            a privacy unit is about a round, unless its name ends in "per person".
+            learner or estimator, the claim's privacy unit, and the claimed number (such as epsilon) at a delta that is
+            not smaller. If several rows belong to a claim, the last one is shown. If the dataset has units, a row's
+            name may include the unit, such as "ucb per person". A row without a privacy unit is about a round, unless
+            its name ends in "per person".
         command: the command that wrote the page; "" leaves it out.
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         unpaired: names of the learners that were simulated by counts, as in `Comparison.unpaired`. A dataset does not
@@ -258,12 +260,22 @@ class ClaimRow(NamedTuple):
         """The learner's name, with the unit if the sweep has units, as "ucb per person"."""
         return f"{self.learner} per {self.unit}" if self.unit else self.learner
 
-    def attack(self, audit: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """Returns the last audit row that belongs to this claim; None if none does."""
-        rows = [row for row in audit if self._is_attacked_by(row)]
-        return rows[-1] if rows else None
+    def attack(self, audit: Sequence[Mapping[str, Any]]) -> str:
+        """Formats the bound in the last audit row that attacks this claim."""
+        rows = [row for row in audit if self._has_name_of(row)]
+        same = [row for row in rows if self._has_budget_of(row)]
+        if not same:
+            return "not attacked at this budget" if rows else "not attacked"
+        bound, claimed = float(same[-1]["lower_bound"]), float(same[-1]["claimed"])
+        return f"{same[-1]['currency']} ≥ {bound:.3g} of {claimed:g}"
 
-    def _is_attacked_by(self, row: Mapping[str, Any]) -> bool:
+    def _has_budget_of(self, row: Mapping[str, Any]) -> bool:
+        """Returns whether an audit row attacked the claim's number, at the claim's delta or at a larger delta."""
+        currency, claimed, delta = native(self.claim)
+        is_same = row["currency"] == currency and math.isclose(float(row["claimed"]), claimed, rel_tol=1e-6)
+        return is_same and float(row.get("delta", delta)) >= delta * (1 - 1e-6)
+
+    def _has_name_of(self, row: Mapping[str, Any]) -> bool:
         """Returns whether an audit row has the claim's name and privacy unit."""
         claim_unit = "person" if self.claim.unit == "person" else "round"
         # A run with the unit "round" may have a second claim, for a person, at a larger budget. Attacks on a learner
@@ -299,13 +311,8 @@ def _odds_table(points: Sequence[Any], audit: Sequence[Mapping[str, Any]], along
         claim = claim_row.claim
         if chosen is not None and claim_row.epsilon != chosen:
             continue
-        row = claim_row.attack(audit)
         odds = f"{guess_probability(claim):.1%}" if claim.is_private else "100% (no claim)"
-        bound = (
-            f"{row['currency']} ≥ {float(row['lower_bound']):.3g} of {float(row['claimed']):g}"
-            if row
-            else "not attacked"
-        )
+        bound = claim_row.attack(audit)
         rows.append([claim_row.name, tables.format_budget(claim_row.epsilon), claim.privacy_unit, odds, bound])
     note = (
         "A fair coin decides whether one unit of data is kept or replaced. If the claim holds, anybody who sees the "

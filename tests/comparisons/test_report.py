@@ -14,7 +14,7 @@ import xarray as xr
 import jaxdp
 from jaxdp import bandits
 from jaxdp.__main__ import main
-from jaxdp.comparisons.report import guess_probability, plain_svg, read_audit, write_report
+from jaxdp.comparisons.report import ClaimRow, guess_probability, plain_svg, read_audit, write_report
 from jaxdp.core import Guarantee
 
 EVIL = "<script>alert(1)</script>"
@@ -81,6 +81,22 @@ def test_a_report_runs_nothing_and_shows_names_as_they_are(store):
     assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
     with pytest.raises(AssertionError):
         harmless(text.replace("</h1>", f"</h1>{EVIL}"))
+
+
+def test_an_attack_is_shown_beside_the_claim_that_it_attacked(store):
+    row = {"name": "UCB", "currency": "epsilon", "lower_bound": 3.2, "claimed": 4.0}
+    texts = harmless(write_report(jaxdp.open(store), audit=[row])).texts
+    assert "not attacked at this budget" in texts
+    assert not any("≥ 3.2" in text for text in texts)
+    claim = ClaimRow("UCB", "", 1.0, Guarantee.approximate(1.0, 1e-6, **LABEL))
+    for changed, is_shown in (
+        ({"claimed": 1.0}, True),
+        ({"claimed": 1.0, "currency": "rho"}, False),
+        ({"claimed": 1.0, "delta": 1e-9}, False),
+        ({"claimed": 1.0, "delta": 1e-3}, True),
+    ):
+        shown = "epsilon ≥ 3.2 of 1" if is_shown else "not attacked at this budget"
+        assert claim.attack([{**row, **changed}]) == shown
 
 
 def test_a_figure_of_matplotlib_loses_what_could_load_or_run():
