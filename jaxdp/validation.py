@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+Real = float | np.floating | np.integer
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
 MOST_LISTED = 20  # an error that suggests a similar name lists all names only if there are at most this many
@@ -105,14 +106,14 @@ def check_probability(name: str, value: float) -> float:
     return float(value)
 
 
-def check_above(name: str, value: float, bound: float) -> float:
+def check_above(name: str, value: Real, bound: float) -> float:
     """Returns value as a float. Raises a ValueError unless it is a single number > bound."""
     if not _number(name, value) > bound:
         raise ValueError(f"{name} must be > {bound:g}, got {value}")
     return float(value)
 
 
-def check_at_least(name: str, value: float, bound: float) -> float:
+def check_at_least(name: str, value: Real, bound: float) -> float:
     """Returns value as a float. Raises a ValueError unless it is a single number >= bound."""
     if not _number(name, value) >= bound:
         raise ValueError(f"{name} must be >= {bound:g}, got {value}")
@@ -185,14 +186,14 @@ def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_pr
         raise ValueError(f"{name} must be {rule}, got {array[index]} at index {index}")
 
 
-def check_number(name: str, value: float) -> float:
+def check_number(name: str, value: Real) -> float:
     """Returns value as a float. Raises a ValueError unless it is a single finite number."""
     if not np.isfinite(_number(name, value)):
         raise ValueError(f"{name} must be finite, got {value}")
     return float(value)
 
 
-def check_positive(name: str, value: float) -> float:
+def check_positive(name: str, value: Real) -> float:
     """Returns value as a float. Raises a ValueError unless it is a single finite number > 0."""
     return check_number(name, check_above(name, value, 0.0))
 

@@ -88,7 +88,7 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
     if claim.mu is not None:
         return cls.gaussian(claim.mu * (math.sqrt(units) if is_local else units), **fields)
     epsilon = units * claim.epsilon
-    delta = claim.delta and claim.delta * (units if is_local else _sum_over_chain(claim.epsilon, units))
+    delta = claim.delta and claim.delta * (units if is_local else sum_over_chain(claim.epsilon, units))
     return cls.none(**fields) if delta >= 1 else cls.approximate(epsilon, delta, **fields)
 
 
@@ -108,7 +108,7 @@ def _numerical_delta(claim: Any, units: int, is_local: bool) -> float | None:
     if is_local:
         return _below_one(units * claim.numerical_delta)
     return (
-        _below_one(_sum_over_chain(claim.epsilon, units) * claim.numerical_delta)
+        _below_one(sum_over_chain(claim.epsilon, units) * claim.numerical_delta)
         if math.isfinite(claim.epsilon)
         else None
     )
@@ -123,7 +123,7 @@ def _as_approximate(claim: Any, delta: float) -> Any:
     return dataclasses.replace(claim, kind="approximate", epsilon=epsilon, delta=delta, rho=None, mu=None)
 
 
-def _sum_over_chain(epsilon: float, units: int) -> float:
+def sum_over_chain(epsilon: float, units: int) -> float:
     """Returns the sum of e^(i epsilon) over i < units; infinity if it overflows."""
     try:
         return math.expm1(units * epsilon) / math.expm1(epsilon)

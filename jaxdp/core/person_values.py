@@ -1,14 +1,14 @@
 """Computes a learner's values for one record from the claim that a person with several records should get."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from jaxdp.core.composition import sum_over_chain
 from jaxdp.core.guarantee import Guarantee
-from jaxdp.core.params import leaf_rounded_down
+from jaxdp.core.params import default_float, leaf_rounded_down
 
 PERSON = "one person"
 STEPS = 200  # maximum number of steps of a bisection in float64
@@ -58,11 +58,8 @@ def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any]
 
     epsilon, delta = float(values["epsilon"]) / reports, float(values.get("delta", 0.0))
     if requested.kind == "approximate":
-        factor = reports
-        if requested.trust_model != "local":
-            per_record = requested.epsilon / reports
-            factor = math.expm1(requested.epsilon) / math.expm1(per_record)
-        delta /= factor
+        is_local = requested.trust_model == "local"
+        delta /= reports if is_local else sum_over_chain(requested.epsilon / reports, reports)
     if requested.kind in ("zcdp", "gaussian"):
         low, high = 0.0, float(values["epsilon"])
         for _ in range(STEPS):
@@ -72,6 +69,8 @@ def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any]
             low, high = (middle, high) if is_kept(with_budgets(middle, delta)) else (low, middle)
         epsilon = low
     for _ in range(STEPS):  # some claims are rounded up in their last digits
+        if requested.delta and delta < np.finfo(default_float()).smallest_normal:
+            break
         rounded = with_budgets(float(leaf_rounded_down("epsilon", epsilon)), _round_down(delta))
         if is_kept(rounded):
             return rounded

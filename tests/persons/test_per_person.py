@@ -119,6 +119,17 @@ def test_budgets_are_divided_by_kind_and_trust_model(name, reports):
         claim.at_user_level(2, **PERSON)
 
 
+@pytest.mark.parametrize("epsilon", [400.0, 1500.0])
+def test_a_delta_that_becomes_too_small_is_refused(epsilon):
+    def guarantee(*, epsilon, delta):
+        return Guarantee.approximate(epsilon, delta, trust_model="central", argument="noise", privacy_unit="one record")
+
+    assert record_values(guarantee, {"epsilon": 100.0, "delta": 1e-6}, 2)["epsilon"] == 50.0
+    values = {"epsilon": 4 * epsilon, "delta": 1e-6}
+    with pytest.raises(ValueError, match=r"a claim that can be divided among 2 reports, got \(.*, 1e-06\)-DP"):
+        record_values(guarantee, values, 2)
+
+
 def test_rho_is_divided_by_the_square_of_the_reports():
     entry = LEARNERS["lazy_weights"]
     learner = entry.make()
