@@ -37,7 +37,8 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
 
     Warns:
         RuntimeWarning: if there is only one seed. Means of different seeds may differ by more than the sampling error
-            of the rounds, because learners with different seeds may learn from different rounds.
+            of the rounds, because learners with different seeds may learn from different rounds. If the mean reward is
+            more than 289 standard deviations (6.7 million in 64 bits) from 0, because the variance is then inexact.
 
     Raises:
         ValueError: if totals are not a Dataset, or lack an outcome or the dimension `over`; or if confidence is outside
@@ -57,7 +58,7 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     names = [*TOTALS, *(f"shared_{name}" for name in TOTALS if f"shared_{name}" in totals)]
     for name in names:
         check_array(name, totals[name], over)
-    errors = replay_errors(totals[names].astype(np.float64))
+    errors = replay_errors(totals[names])
     played = totals.matched.astype(np.float64)
     mean, _, count = means(errors.reward, over)
     if count < 2:
@@ -85,10 +86,18 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
 
     The result also has `shared_error`, the part of the standard error that is common to all seeds.
     """
+    digits, totals = totals.squared_reward.dtype, totals.astype(np.float64)
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
     rounds_if_several = played.where(played > 1)
-    variance = (totals.squared_reward / played - reward**2).clip(0) * played / (rounds_if_several - 1)
+    spread = totals.squared_reward / played - reward**2
+    if digits.kind == "f" and ((spread != 0) & (abs(spread) < 100 * np.finfo(digits).eps * reward**2)).any():
+        warn_caller(
+            f"rewards differ so little beside their mean that sums in {digits} do not show their variance: intervals "
+            "are inexact; subtract a public constant from the rewards, or compute totals in 64 bits",
+            RuntimeWarning,
+        )
+    variance = spread.clip(0) * played / (rounds_if_several - 1)
     round_error = shared_error = (variance / played) ** 0.5
     if "shared_matched" in totals:
         squares = totals.shared_squared_reward - 2 * reward * totals.shared_reward

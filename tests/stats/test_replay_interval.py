@@ -22,6 +22,23 @@ def replays(coin, datasets=DATASETS, seed_stddev=0.0):
     return xr.Dataset({**totals, **shared})
 
 
+def test_rewards_with_a_large_offset_are_warned_of():
+    """Checks the warning where sums in 32 bits lose the variance. A mean of 100 standard deviations leaves 1 %."""
+    rewards = np.random.default_rng(2).normal(size=(5, ROUNDS))
+
+    def half_width(offset, dtype):
+        powers = {"matched": rewards**0, "reward": rewards + offset, "squared_reward": (rewards + offset) ** 2}
+        sums = {name: ("seed", values.sum(axis=1).astype(dtype)) for name, values in powers.items()}
+        interval = replay_interval(xr.Dataset(sums))
+        return (interval.high - interval.low).item() / 2
+
+    right = half_width(0.0, np.float64)
+    assert half_width(1e4, np.float64) == pytest.approx(right, rel=1e-4)
+    assert half_width(100.0, np.float32) == pytest.approx(right, rel=0.01)
+    with pytest.warns(RuntimeWarning, match="sums in float32 do not show their variance"):
+        assert half_width(1e4, np.float32) != pytest.approx(right, rel=0.1)
+
+
 def share_covered(low, high):
     return float(((low < 0) & (high > 0)).mean())
 
