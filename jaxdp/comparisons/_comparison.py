@@ -285,8 +285,9 @@ def not_worse(values: xr.DataArray, along: str, best: str = "least") -> xr.DataA
     pairs. The result is False for a mean that is not finite.
     """
     sign = 1 if best == "least" else -1
-    pairs = all_pairs(sign * values, along, confidence=1 - LEVEL)
-    means = (sign * values.astype(float)).mean("seed", skipna=False)
+    signed = sign * values.astype(float)
+    pairs = all_pairs(signed, along, confidence=1 - LEVEL)
+    means = signed.mean("seed", skipna=False)
     is_finite = xr.apply_ufunc(np.isfinite, means)
     beside_least = pairs.isel(against=means.where(is_finite, math.inf).argmin(along))
     is_worse = (beside_least.p_adjusted <= LEVEL) | ~is_finite

@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.stats._paired import differences
-from jaxdp.stats.arrays import check_array, check_distinct_labels
+from jaxdp.stats.arrays import check_array, check_different, check_distinct_labels
 from jaxdp.validation import check_probability
 
 CELLS = 2**22  # largest number of differences that are in memory together (32 MB), unless one label has more
@@ -32,7 +32,8 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
         itself, the difference and its limits are 0, and p_adjusted is 1.
 
     Raises:
-        ValueError: if values lack a dimension, a label is repeated, or another argument is out of its range.
+        ValueError: if values lack a dimension, or have one named against; if a label is repeated, or another argument
+            is out of its range.
 
     Examples:
         >>> regret = xr.DataArray(
@@ -44,8 +45,9 @@ def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidenc
     """
     check_array("values", values, along, over)
     check_probability("confidence", confidence)
-    if along == over:
-        raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
+    check_different("along", along, over)
+    if "against" in {*values.dims, *values.coords}:
+        raise ValueError("values must have no dimension or coordinate named against, which the result has: rename it")
     labels = check_distinct_labels(values, along)
     num_pairs = max(1, len(labels) * (len(labels) - 1) // 2)
     numbers = values.astype(np.float64)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from jaxdp.stats.arrays import check_array, check_distinct_numbers, student_quantile
+from jaxdp.stats.arrays import check_array, check_different, check_distinct_numbers, student_quantile
 from jaxdp.validation import check_choice, check_probability
 
 SCALES = ("log", "linear")
@@ -66,6 +66,7 @@ def crossover(
     """
     for name, values in (("a", a), ("b", b)):
         check_array(name, values, along, over)
+        check_different("along", along, over)
         check_distinct_numbers(values, along)
     check_probability("confidence", confidence)
     is_log = check_choice("scale", scale, SCALES) == "log"

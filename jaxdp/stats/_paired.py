@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import stdtr
 
-from jaxdp.stats.arrays import check_array, check_distinct_labels, means, student_quantile
+from jaxdp.stats.arrays import check_array, check_different, check_distinct_labels, means, student_quantile
 from jaxdp.validation import check_choice, check_probability
 
 
@@ -60,8 +60,7 @@ def paired(
     check_probability("confidence", confidence)
     if adjust is not None:
         check_choice("adjust", adjust, ("holm",))
-    if along == over:
-        raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
+    check_different("along", along, over)
     labels = check_distinct_labels(values, along)
     if np.ndim(against):
         raise ValueError(f"against must be one label of {along}, got {against!r}")

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdp.stats.arrays import check_array, student_quantile
+from jaxdp.stats.arrays import check_array, check_different, student_quantile
 from jaxdp.validation import check_probability
 
 
@@ -25,7 +25,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
 
     Args:
         values: numbers with the dimensions `x` and `over`; each point of the other dimensions is fitted separately.
-        x: a dimension with a coordinate of at least two values, all positive and finite.
+        x: a dimension with a coordinate of at least two different values, all positive and finite.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
 
@@ -34,8 +34,8 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
         NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if values lack a dimension, x has fewer than two values, or a value of x is not positive and finite;
-            or if confidence is outside (0, 1).
+        ValueError: if values lack a dimension, x has fewer than two different values, or a value of x is not positive
+            and finite; or if confidence is outside (0, 1).
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
@@ -44,10 +44,14 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
         0.5
     """
     values = check_array("values", values, x, over).astype(np.float64).compute()
+    check_different("x", x, over)
     check_probability("confidence", confidence)
-    points = values[x].astype(float)
-    if points.size < 2 or not bool(((points > 0) & np.isfinite(points)).all()):
-        raise ValueError(f"{x} must have at least two values, positive and finite, got {points.values.tolist()}")
+    labels = values[x]
+    points = labels.astype(float) if labels.dtype.kind in "iuf" else xr.full_like(labels, np.nan, float)
+    if len(np.unique(points)) < 2 or not bool(((points > 0) & np.isfinite(points)).all()):
+        raise ValueError(
+            f"{x} must have at least two different values, positive and finite, got {labels.values.tolist()}"
+        )
     centred = np.log(points) - np.log(points).mean()
     weights: Any = centred / (centred**2).sum()  # by NumPy's stubs, functions of a DataArray are arrays
     mean = values.mean(over, skipna=False)

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.stats._seeds_needed import seeds_needed
-from jaxdp.stats.arrays import check_array, check_distinct_numbers, means, student_quantile
+from jaxdp.stats.arrays import check_array, check_different, check_distinct_numbers, means, student_quantile
 from jaxdp.stats.intervals import count_hits
 from jaxdp.validation import check_choice, check_number, check_probability
 
@@ -44,7 +44,8 @@ def smallest_epsilon(
         along: the dimension with epsilons as its coordinate, in any order; infinity is the largest epsilon.
         over: the dimension of independent repetitions.
         confidence: lower bound, in (0, 1), on the probability of a correct conclusion.
-        method: "t" or "share". None chooses "share" if all values of metric are 0 or 1, and otherwise "t".
+        method: "t" or "share". None chooses "share" if all values of metric are 0 or 1 and the bound is in [0, 1], and
+            otherwise "t".
 
     Returns:
         An array of epsilons, float64, without `along` and `over`. An entry is NaN if the test fails at the largest
@@ -69,6 +70,7 @@ def smallest_epsilon(
         1.0
     """
     check_array("metric", metric, along, over)
+    check_different("along", along, over)
     check_probability("confidence", confidence)
     if at_most is not None and at_least is None:
         bound = check_number("at_most", at_most)
@@ -80,7 +82,7 @@ def smallest_epsilon(
         )
     epsilons = check_distinct_numbers(metric, along)
     if method is None:
-        method = "share" if bool(metric.isin([0, 1]).all()) else "t"
+        method = "share" if 0 <= bound <= 1 and bool(metric.isin([0, 1]).all()) else "t"
     needed = _fewest_seeds(check_choice("method", method, METHODS), bound, at_most is None, confidence)
     if metric.sizes[over] < needed:
         advice = f"at least {needed} are needed" if np.isfinite(needed) else "no number of repetitions can show it"

@@ -43,6 +43,12 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
     return values
 
 
+def check_different(name: str, along: str, over: str) -> None:
+    """Raises a ValueError if the argument `name` and the argument over are the same dimension."""
+    if along == over:
+        raise ValueError(f"{name} and over must be different dimensions, got {along!r} for both")
+
+
 def check_distinct_labels(values: xr.DataArray, along: str) -> np.ndarray:
     """Returns the labels of a dimension; raises a ValueError if a label is repeated."""
     labels = values[along].values

@@ -1,5 +1,6 @@
 """Computes confidence intervals of means and proportions."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -69,7 +70,8 @@ def mean_interval(
         resamples = check_count("num_resamples", num_resamples)
         rank = int((resamples + 1) * (1 - confidence) / 2 + 1e-9)
         if rank < 1:
-            raise ValueError(f"num_resamples must be >= {2 / (1 - confidence) - 1:.0f}, got {num_resamples}")
+            fewest = math.ceil(2 / (1 - confidence) - 1 - 1e-6)
+            raise ValueError(f"num_resamples must be >= {fewest}, got {num_resamples}")
         check_count("random_state", random_state, 0, maximum=INT64_MAX)
         if count > 1:
             points = values.astype(np.float64).transpose(..., over).values.reshape(-1, count)

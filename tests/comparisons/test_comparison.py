@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from jaxdp import Comparison
+from jaxdp.comparisons._comparison import not_worse
 from jaxdp.stats import paired
 
 DATASETS = 2000
@@ -18,8 +19,8 @@ def equal_learners(count, num_seeds=10):
     return xr.Dataset({"regret": (("learner", "epsilon", "seed"), values)}, coords)
 
 
-def share_of_wrong_tables(not_worse):
-    return float((~not_worse).any("learner").mean())
+def share_of_wrong_tables(is_not_worse):
+    return float((~is_not_worse).any("learner").mean())
 
 
 @pytest.mark.parametrize("count", [3, 6, 13])
@@ -44,6 +45,12 @@ def test_a_clear_difference_is_shown_in_either_direction():
     dataset = xr.Dataset({"score": (("learner", "epsilon", "seed"), values)}, coords)
     assert Comparison(dataset, "score").not_worse().values[:, 0].tolist() == [True, False, True]
     assert Comparison(dataset, "score", "largest").not_worse().values[:, 0].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int8])
+def test_small_integers_are_compared_as_numbers(dtype):
+    values = xr.DataArray(np.array([[1, 2, 3], [120, 121, 119]], dtype), {"learner": ["a", "b"]}, ("learner", "seed"))
+    assert not_worse(values, "learner", "largest").values.tolist() == [False, True]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -168,6 +168,7 @@ A = curve([1.0, -1.0])
         (lambda: crossover(A, A, "round"), "a must have at least one value along 'round'"),
         (lambda: crossover(A[:1], A[:1]), r"epsilon must have at least two finite values, all > 0 .*, got \[0.1\]"),
         (lambda: crossover(-A.assign_coords(epsilon=[0.0, 1.0]), A.assign_coords(epsilon=[0.0, 1.0])), "all > 0 "),
+        (lambda: crossover(A, A, "epsilon", over="epsilon"), "along and over must be different dimensions"),
         (lambda: crossover(A, A, scale="sqrt"), "scale must be one of log, linear, got 'sqrt'"),
         (lambda: crossover(A, A, confidence=2.0), r"confidence must be in \(0, 1\), got 2"),
     ],

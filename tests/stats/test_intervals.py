@@ -184,6 +184,10 @@ ARRAY: Any = np.ones(3)
         (lambda: mean_interval(VALUES, method="bca"), "method must be one of t, bootstrap, got 'bca'"),
         (lambda: mean_interval(VALUES, method="bootstrap", num_resamples=20), "num_resamples must be >= 39, got 20"),
         (
+            lambda: mean_interval(VALUES, method="bootstrap", confidence=0.94, num_resamples=32),
+            "num_resamples must be >= 33, got 32",
+        ),
+        (
             lambda: mean_interval(VALUES, method="bootstrap", random_state=-1),
             "random_state must be an integer >= 0",
         ),

@@ -107,8 +107,10 @@ def test_values_that_have_no_logarithm():
     assert np.isnan(single.high)
 
 
-@pytest.mark.parametrize("rounds", [[5.0], [0.0, 1.0], [1.0, math.inf], [1.0, math.nan]])
+@pytest.mark.parametrize("rounds", [[5.0], [0.0, 1.0], [1.0, math.inf], [1.0, math.nan], [2.0, 2.0], ["a", "b"]])
 def test_bad_places(rounds):
     values = xr.DataArray(np.ones((2, len(rounds))), {"round": rounds}, ("seed", "round"))
-    with pytest.raises(ValueError, match=r"round must have at least two values, positive and finite, got \["):
+    with pytest.raises(ValueError, match=r"round must have at least two different values, positive and finite, got \["):
         power_law(values, "round")
+    with pytest.raises(ValueError, match="x and over must be different dimensions, got 'seed' for both"):
+        power_law(values, "seed")

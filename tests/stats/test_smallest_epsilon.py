@@ -97,6 +97,12 @@ def test_nan_and_a_single_seed_show_nothing():
     np.testing.assert_array_equal(smallest_epsilon(hits, at_least=0.5, method="share"), [math.nan, math.inf, 0.1])
 
 
+def test_values_of_0_and_1_are_no_shares_if_the_bound_is_none():
+    zeros = xr.DataArray(np.zeros((3, 1)), {"epsilon": [0.5, 1.0, 2.0]}, ("epsilon", "seed"))
+    with pytest.warns(RuntimeWarning, match="too few repetitions, 1"):
+        assert np.isnan(smallest_epsilon(zeros, at_most=1.5))
+
+
 def test_lazy_arrays():
     pytest.importorskip("dask.array")
     metric = curves(20).isel(dataset=slice(6))
@@ -129,6 +135,7 @@ METRIC = xr.DataArray(np.ones((2, 3)), {"epsilon": [1.0, 2.0]}, ("epsilon", "see
         ),
         (lambda: smallest_epsilon(METRIC + 1, 1.0, method="share"), "hits must be 0 or 1, got values from 2"),
         (lambda: smallest_epsilon(METRIC, 1.0, method="normal"), "method must be one of t, share, got 'normal'"),
+        (lambda: smallest_epsilon(METRIC, 1.0, along="seed"), "along and over must be different dimensions"),
         (lambda: smallest_epsilon(METRIC, 1.0, confidence=1.0), r"confidence must be in \(0, 1\), got 1"),
     ],
 )
