@@ -25,13 +25,14 @@ LEGEND_COLUMNS = 4
 
 
 def text_width(text: str, size: Size) -> float:
-    """Returns the width in inches of one line of text, in the default font."""
+    """Returns the width in inches of the widest line of a text, in the default font."""
     font = FontProperties(size=size)
-    return _text_width(text, font.get_size_in_points(), tuple(font.get_family()), str(font.get_name()))
+    key = font.get_size_in_points(), tuple(font.get_family()), str(font.get_name())
+    return max(_line_width(line, *key) for line in text.split("\n"))
 
 
 @lru_cache(maxsize=4096)
-def _text_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
+def _line_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
     del name  # only a part of the cache key, because the font that the family resolves to may change
     font = FontProperties(size=points, family=list(family))
     # The outlines' exact extent takes twenty times as long, and differs by at most two points.

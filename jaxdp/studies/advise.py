@@ -20,6 +20,7 @@ from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
 from jaxdp.simulation.sweeps.progress import listen_to_chunks
 from jaxdp.studies.advise_problems import (
+    FEWEST_ROUNDS,
     PROBLEMS,
     SECONDS_OF_A_CANDIDATE,
     SECONDS_OF_COMPILING,
@@ -202,24 +203,29 @@ def advise(
 
     epsilons = [float(f"{epsilon * factor:.3g}") if factor != 1 else float(epsilon) for factor in AROUND]
     lanes = len(epsilons) * len(setting.instances) * num_seeds
-    claims, algorithms, left_out = {}, {}, [f"{name} (a variant)" for name in variants]
+    claims, algorithms, left_out, errors = {}, {}, [f"{name} (a variant)" for name in variants], []
     first = next(iter(setting.instances.values()))
     for name, (entry, reports) in candidates.items():
         try:
             run = run_of(setting, entry, sizes, [rounds], delta, first, reports)
             (claim,) = run.guarantee(epsilon=epsilon).values()
         except ValueError as error:
-            left_out.append(f"{name} ({error})")
+            errors.append(f"{name} ({error})")
             continue
         if claim.is_private and claim.trust_model in TRUST[trust] and (claim.kind == "pure" or not pure):
             claims[name] = claim
             algorithms[name] = algorithm_of(setting, entry, sizes, rounds, reports)
+    left_out += errors
     if not algorithms:
-        raise ValueError(f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}")
+        reasons = f"; these candidates raise errors: {'; '.join(errors)}" if errors else ""
+        raise ValueError(
+            f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}{reasons}"
+        )
     costs = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
     limit = SECONDS_OF_A_CANDIDATE if seconds is None else check_positive("seconds", seconds)
-    common = rounds if setting.visits else affordable(list(costs.values()), rounds, lanes, limit)
-    fast = [name for name, cost in costs.items() if affordable([cost], rounds, lanes, limit) == rounds]
+    fewest = max(FEWEST_ROUNDS, least)
+    common = rounds if setting.visits else affordable(list(costs.values()), rounds, lanes, limit, fewest)
+    fast = [name for name, cost in costs.items() if affordable([cost], rounds, lanes, limit, fewest) == rounds]
     horizons = [common] if common == rounds or seconds is not None or not fast else [common, rounds]
     horizons_of = {name: [n if n == common or name in fast else 0 for n in horizons] for name in costs}
     listening = contextlib.nullcontext()

@@ -316,18 +316,18 @@ SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on on
 FEWEST_ROUNDS = 1000
 
 
-def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float) -> int:
+def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float, fewest: int = FEWEST_ROUNDS) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
-    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A number below
-    `horizon` is 1, 2 or 5 times a power of ten. It is at least `FEWEST_ROUNDS`, even if this exceeds the limit.
+    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A number between
+    `fewest` and `horizon` is 1, 2 or 5 times a power of ten. It is at least `fewest`, even if this exceeds the limit.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= limit:
         return horizon
-    most = max(limit / slowest, FEWEST_ROUNDS)
+    most = max(limit / slowest, fewest)
     scale = 10 ** math.floor(math.log10(most))
-    return min(horizon, scale * next(step for step in (5, 2, 1) if step * scale <= most))
+    return min(horizon, max(fewest, scale * next(step for step in (5, 2, 1) if step * scale <= most)))
 
 
 def run_of(

@@ -135,6 +135,8 @@ def test_trust_and_claims_choose_candidates():
         advise(key=jax.random.key(0), **SMALL, trust="local", learner=["ucb_central"])
     with pytest.raises(ValueError, match="trust must leave a candidate for bandit, got local with pure"):
         advise(key=jax.random.key(0), **SMALL, trust="local", pure=True, learner=["tsallis_inf_gaussian"])
+    with pytest.raises(ValueError, match=r"these candidates raise errors: ucb \(epsilon must be"):
+        advise(key=jax.random.key(0), **{**SMALL, "epsilon": 1e39}, learner=["ucb"])
 
 
 WRONG = {
@@ -241,7 +243,7 @@ def test_what_candidates_do_not_promise_alike_is_told():
 
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise.SECONDS_OF_A_CANDIDATE", 1e-9)
-    monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
+    monkeypatch.setattr("jaxdp.studies.advise.FEWEST_ROUNDS", 300)
     results = advise(
         key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson", "ucb_central"]
     )
@@ -256,24 +258,26 @@ def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
 
 def test_candidates_that_are_all_too_slow_are_compared_at_fewer_rounds(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise.SECONDS_OF_A_CANDIDATE", 1e-9)
-    monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
+    monkeypatch.setattr("jaxdp.studies.advise.FEWEST_ROUNDS", 300)
     results = advise(key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson"])
-    assert results.horizon.values.tolist() == [200]
-    assert "Too slow for 900 rounds here: thompson. So all are compared at 200 rounds" in report(results)
+    assert results.horizon.values.tolist() == [300]
+    assert "Too slow for 900 rounds here: thompson. So all are compared at 300 rounds" in report(results)
 
 
 def test_rounds_that_can_be_afforded():
     assert affordable([0.0], 10**12, 100, 10) == 10**12
     assert affordable([500e-9, 0.0], 10**6, 100, 10) == 200_000
     assert affordable([500e-9, 0.0], 10**6, 100, 1) == 20_000
+    assert affordable([500e-9], 10**6, 100, 1e-9) == 1000
+    assert affordable([500e-9], 10**6, 100, 1e-9, 20_010) == 20_010, "10 rounds for each of 2,001 arms"
     assert affordable([500e-9], 5000, 100, 10) == 5000
 
 
 def test_seconds_shorten_the_horizon_for_all_candidates(monkeypatch):
-    monkeypatch.setattr("jaxdp.studies.advise_problems.FEWEST_ROUNDS", 300)
+    monkeypatch.setattr("jaxdp.studies.advise.FEWEST_ROUNDS", 300)
     small = {**SMALL, "horizon": 900, "num_seeds": 5, "seconds": 1e-9}
     results = advise(key=jax.random.key(0), **small, learner=["thompson", "ucb_central"])
-    assert results.horizon.values.tolist() == [200]
+    assert results.horizon.values.tolist() == [300]
     assert results.loss.notnull().all()
     with pytest.raises(ValueError, match=r"seconds must be > 0, got 0"):
         advise(key=jax.random.key(0), **{**small, "seconds": 0.0})

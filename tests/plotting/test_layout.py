@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.collections import PolyCollection
 
 from jaxdp import plotting
+from jaxdp.plotting import layout
 from jaxdp.studies import private_ranking, reward_estimation
 from tests.plotting.made_up import EPSILONS, ESTIMATORS, check_inside, entries, errors, regret, single
 
@@ -49,6 +50,10 @@ def test_long_words_widen_or_wrap():
     check_inside(items(abilities(items=("$cheap$ and $", "x" * 80))))
     check_inside(grid(errors(), title="many words " * 20, labels={"mle": "a name of many words " * 6}))
     check_inside(plotting.curves(single(errors()), hue="estimator", ylabel="a long name " * 9).figure)
+
+
+def test_a_text_is_as_wide_as_its_widest_line():
+    assert layout.text_width("wide text\nno", 10) == layout.text_width("wide text", 10)
 
 
 def test_single_panels_fit_their_figure():

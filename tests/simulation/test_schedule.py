@@ -142,6 +142,7 @@ def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):
         match=r"^a tile of 4 lanes must fit .* 2 MiB are free, got 3 MiB; tile_size=2 is the largest that should",
     ):
         Runner(compiled, Lanes(10, LANES))
+    assert schedule.smaller_tile(100, 10**18, 10**9) == "make the run smaller", "one lane does not fit either"
     done = []
     monkeypatch.setattr(schedule, "free_bytes", lambda device: 10)
     with pytest.raises(MemoryError, match="a tile of 16 lanes must fit in memory"):

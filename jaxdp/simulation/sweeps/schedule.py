@@ -98,7 +98,9 @@ def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
     lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)
     if lanes is None or lanes >= tile_size:  # memory ran out although the tile should have fitted
         lanes = tile_size // 2
-    return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should fit"
+    if lanes == 0:  # one lane does not fit either
+        return "make the run smaller"
+    return f"tile_size={whole_tile(lanes)} is the largest that should fit"
 
 
 class Started(NamedTuple):
