@@ -59,16 +59,16 @@ def open(store: str | Path) -> "xr.Dataset":
 
 def open_masked(store: Store) -> "xr.Dataset":
     """Opens a store's results, with NaN for missing lanes and, if lanes are missing, with the variable `computed`."""
-    results = open_dataset(store.path)
-    if store.lanes_computed() == np.prod(results[COMPUTED].shape):
-        return results.drop_vars(COMPUTED)
+    dataset = open_dataset(store.path)
+    if store.lanes_computed() == np.prod(dataset[COMPUTED].shape):
+        return dataset.drop_vars(COMPUTED)
     from jaxdp.simulation.store.masked import mask_missing  # here, as it imports xarray and pandas
 
-    mask = results.variables[COMPUTED]
-    return results.assign(
+    mask = dataset.variables[COMPUTED]
+    return dataset.assign(
         {
-            name: (values.dims, mask_missing(results.variables[name], mask), values.attrs)
-            for name, values in results.data_vars.items()
+            name: (values.dims, mask_missing(dataset.variables[name], mask), values.attrs)
+            for name, values in dataset.data_vars.items()
             if name != COMPUTED
         }
     )

@@ -92,8 +92,8 @@ class Plan:
         self.num_seeds = check_count("num_seeds", num_seeds)
         self.asked_tile_size = None if tile_size is None else check_count("tile_size", tile_size)
         self.key = check_root(key)
-        given = jax.local_devices() if devices is None else devices
-        self.devices = list(given) if isinstance(given, Iterable) else [given]
+        devices = jax.local_devices() if devices is None else devices
+        self.devices = list(devices) if isinstance(devices, Iterable) else [devices]
         kinds = {getattr(device, "platform", None) for device in self.devices}
         if len(kinds) != 1 or None in kinds:
             raise ValueError(f"devices must be one or more devices of the same kind, got {self.devices}")
