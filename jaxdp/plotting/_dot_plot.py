@@ -13,7 +13,7 @@ from jaxdp.plotting.labels import (
     check_values,
     default_x,
     keep_dimensions,
-    label_of,
+    labels_of,
     title_of,
     unit_sentence,
     values_of,
@@ -117,7 +117,8 @@ def slopes(
 
     Raises:
         ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or x (without infinite `epsilon`) has fewer than two values or a value that is not positive and finite.
+            or x (without infinite `epsilon`) has fewer than two different values or a value that is not positive and
+            finite.
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
@@ -137,7 +138,8 @@ def slopes(
     fit = power_law(values, x, over)
     count, few = seed_count(values.sizes[over]), values.sizes[over] < 2
     spread = "" if few else "its 95% confidence interval (delta method, Student's\u00a0t)"
-    estimates = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread)
+    missing = "a mean was not positive, or a value was not finite"
+    estimates = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread, missing)
     xlabel = f"exponent of {title_of(values, x)} in {title_of(values) or 'the mean'}" if xlabel is None else xlabel
     ax = _draw(estimates, y, hue, ax, labels, xlabel, title)
     note(ax, unit_sentence(values, labels))
@@ -160,8 +162,9 @@ def _draw(
     """Draws dots with error bars: one row for every value of y, with one dot for every value of hue."""
     is_new_figure = ax is None
     ax = axes_to_draw_on(ax, title)
-    names = [""] if y is None else [label_of(y, value, labels) for value in values_of(estimates.middle[y])]
+    names = [""] if y is None else labels_of(y, values_of(estimates.middle[y]), labels)
     hues = [None] if hue is None else values_of(estimates.middle[hue])
+    texts = [""] if hue is None else labels_of(hue, hues, labels)
     at, start = np.arange(len(names)), len(curves_on(ax))
     offsets = np.linspace(-SPREAD / 2, SPREAD / 2, len(hues)) if len(hues) > 1 else [0.0]
     for index, (value, offset) in enumerate(zip(hues, offsets, strict=True)):
@@ -169,7 +172,7 @@ def _draw(
         middle, low, high = (
             np.atleast_1d(limits.values) for limits in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
         )
-        text = "" if hue is None else label_of(hue, value, labels)
+        text = texts[index]
         index_of_style = style_index(ax, text, start + index)
         line: dict[str, Any] = style(index_of_style, ax)
         ax.errorbar(
@@ -184,7 +187,8 @@ def _draw(
             label=text or "_dot_plot",
         )
         meaning = estimates.marks, estimates.spread, line["color"]
-        record(ax, Drawn(value, text, at, middle, low, high, *meaning, bars=True, style=index_of_style))
+        drawn = Drawn(value, text, at, middle, low, high, *meaning, bars=True, style=index_of_style)
+        record(ax, drawn._replace(missing=estimates.missing))
     ax.set_yticks([] if y is None else at, [] if y is None else names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(visible=True, axis="x", alpha=0.35)

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
-from jaxdp.plotting.labels import Labels, default_x, keep_dimensions, label_of, title_of, unit_sentence, values_of
+from jaxdp.plotting.labels import Labels, default_x, keep_dimensions, labels_of, title_of, unit_sentence, values_of
 from jaxdp.plotting.lines import draw_curves
 from jaxdp.plotting.positions import axis_positions, break_sentence, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, note
@@ -74,7 +74,7 @@ def paired(
         name: keep_dimensions(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences
     }
     x_values = values_of(variables["difference"][x])
-    positions = axis_positions(x, x_values, xscale, [label_of(x, value, labels) for value in x_values])
+    positions = axis_positions(x, x_values, xscale, labels_of(x, x_values, labels))
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
     prepare_y(ax, "linear", variables["difference"].values)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from jaxdp.plotting import records
 from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import Figure, panels
-from jaxdp.plotting.labels import Labels, check_values, default_x, keep_dimensions, label_of, unit_sentence, values_of
+from jaxdp.plotting.labels import Labels, check_values, default_x, keep_dimensions, labels_of, unit_sentence, values_of
 from jaxdp.plotting.layout import room_for_names, wrap_text
 from jaxdp.plotting.lines import curves
 from jaxdp.validation import check_count
@@ -95,6 +95,8 @@ def facets(
     values = values.drop_vars("privacy_unit", errors="ignore")  # the sentence is for all panels
     columns = [None] if col is None else values_of(values[col])
     rows = [None] if row is None else values_of(values[row])
+    titles = [] if col is None else labels_of(col, columns, labels)
+    row_titles = [] if row is None else labels_of(row, rows, labels)
     style = current_paper()
     if style is not None:
         abreast = min(check_count("abreast", abreast), max(1, int(style.width / NARROWEST)))
@@ -113,12 +115,12 @@ def facets(
         if also is not None:
             also(panel, values.isel(point))
         if col is not None and (row is None or row_index == 0):
-            text = label_of(col, columns[col_index], labels)
+            text = titles[col_index]
             panel.set_title(
                 text if style is None else wrap_text(text, style.width / num_across - TITLE_MARGIN, "large")
             )
         if row is not None and len(rows) > 1 and number % num_across == 0:
-            panel.set_ylabel(f"{label_of(row, rows[row_index], labels)}\n{panel.get_ylabel()}")
+            panel.set_ylabel(f"{row_titles[row_index]}\n{panel.get_ylabel()}")
     records.note(grid[0], sentence)
     _outer_labels(figure, num_across, len(columns) * len(rows), sharex=sharex, sharey=sharey)
     if style is None:

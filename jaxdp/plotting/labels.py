@@ -1,6 +1,7 @@
 """Labels of dimensions and their values, and checks of the options that choose among dimensions."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,17 @@ def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
     return f"{SHORT.get(name, plain(name.replace('_', ' ')))} = {value_text}"
 
 
+def labels_of(name: str, values: Sequence[Any], labels: Labels | None = None) -> list[str]:
+    """Returns the labels of values of the dimension `name`. Numbers with the same six digits get all their digits."""
+    texts = [label_of(name, value, labels) for value in values]
+    counts = Counter(texts)
+    for index, value in enumerate(values):
+        short = number(value) if isinstance(value, float) else ""
+        if short and counts[texts[index]] > 1 and texts[index].endswith(f"= {short}"):
+            texts[index] = texts[index].removesuffix(short) + repr(value)
+    return texts
+
+
 def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = None) -> str:
     """Returns a sentence on the privacy units of the claims, for a caption; "" if no claim has a privacy unit.
 
@@ -86,8 +98,8 @@ def unit_sentence(values: xr.DataArray | xr.Dataset, labels: Labels | None = Non
     names: dict[str, list[str]] = {unit: [] for unit in units.values.ravel().tolist() if unit}
     if len(names) > 1 and units.ndim == 1:
         dim = str(units.dims[0])
-        for value, unit in zip(values_of(units[dim]), units.values.tolist(), strict=True):
-            names.get(unit, []).append(label_of(dim, value, labels))
+        for text, unit in zip(labels_of(dim, values_of(units[dim]), labels), units.values.tolist(), strict=True):
+            names.get(unit, []).append(text)
     texts = [unit + (f" ({', '.join(members)})" if members else "") for unit, members in names.items()]
     return f"{CLAIMS_ARE} {' and '.join(texts)}." if texts else ""
 

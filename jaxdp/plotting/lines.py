@@ -13,7 +13,7 @@ from jaxdp.plotting.labels import (
     check_values,
     default_x,
     keep_dimensions,
-    label_of,
+    labels_of,
     title_of,
     unit_sentence,
     values_of,
@@ -114,7 +114,7 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     values = keep_dimensions(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
     estimates = summary(values, band, over)
     along = values_of(values[x])
-    positions = axis_positions(x, along, xscale, [label_of(x, value, labels) for value in along])
+    positions = axis_positions(x, along, xscale, labels_of(x, along, labels))
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
     is_share = band == "share" and ax.get_yscale() == "linear"
@@ -163,13 +163,14 @@ def draw_curves(
         For each curve, the horizontal positions of its marks and Matplotlib's keywords for its line.
     """
     hues = [None] if hue is None else values_of(estimates.middle[hue])
+    texts = [label] if hue is None else labels_of(hue, hues, labels)
     start, drawn = len(curves_on(ax)), []
     for index, value in enumerate(hues):
         part_of_hue = estimates if hue is None else estimates.select({hue: index})
         middle, low, high = (
             part.values[where.order] for part in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
         )
-        text = label if hue is None else label_of(hue, value, labels)
+        text = texts[index]
         is_grey = highlight is not None and value not in highlight
         if is_grey:
             text, low, high = OTHERS, np.full_like(middle, np.nan), np.full_like(middle, np.nan)

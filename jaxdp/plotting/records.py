@@ -9,6 +9,8 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from jaxdp.plotting.summaries import NOT_FINITE
+
 BELOW = 1.5  # zorder of bounds, which are drawn below the curves and come last in legends
 NEUTRAL = "#888888"  # visible on white and on black
 
@@ -29,6 +31,7 @@ class Drawn(NamedTuple):
         colour: colour of the curve.
         bars: whether the band is drawn as bars.
         style: index of colour, marker and line; None for a grey curve or a bound.
+        missing: why a mark may be NaN, as text.
     """
 
     hue: Any
@@ -42,6 +45,7 @@ class Drawn(NamedTuple):
     colour: Any
     bars: bool = False
     style: int | None = None
+    missing: str = NOT_FINITE
 
     def positive(self) -> "Drawn":
         """Returns the curve with NaN for marks at zero or below and their bands, for a logarithmic axis."""
@@ -176,8 +180,9 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
         sentences.append("A band that meets the bottom edge continues below it.")
     sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _notes(panel))]
     middles = [(panel, drawn.middle) for panel in panels for drawn in curves_on(panel)]
-    if not all(np.isfinite(middle).all() for _, middle in middles):
-        sentences.append("No mark: a value was not finite for at least one seed.")
+    curves = [drawn for panel in panels for drawn in curves_on(panel)]
+    missing = dict.fromkeys(drawn.missing for drawn in curves if not np.isfinite(drawn.middle).all())
+    sentences += [f"No mark: {reason}." for reason in missing]
     if any((middle <= 0).any() for panel, middle in middles if panel.get_yscale() == "log"):
         sentences.append("No mark: a value of zero or below, as the axis is logarithmic.")
     return " ".join(filter(None, sentences))

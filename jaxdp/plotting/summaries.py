@@ -9,6 +9,7 @@ from jaxdp.stats import mean_interval, share_interval
 from jaxdp.validation import check_choice
 
 BANDS = ("t", "quantile", "share")
+NOT_FINITE = "a value was not finite for at least one seed"  # why a mark is missing
 
 
 class Summary(NamedTuple):
@@ -20,6 +21,7 @@ class Summary(NamedTuple):
         high: upper limit; NaN without a band.
         marks: meaning of `middle`, as text.
         spread: meaning of the limits, as text; empty without a band.
+        missing: why `middle` may be NaN, as text.
     """
 
     middle: xr.DataArray
@@ -27,11 +29,12 @@ class Summary(NamedTuple):
     high: xr.DataArray
     marks: str
     spread: str
+    missing: str = NOT_FINITE
 
     def select(self, point: dict[str, Any]) -> "Summary":
         """Returns the summary at the given index of each dimension in `point`."""
         middle, low, high = (part.isel(point) for part in (self.middle, self.low, self.high))
-        return Summary(middle, low, high, self.marks, self.spread)
+        return self._replace(middle=middle, low=low, high=high)
 
 
 def seed_count(num_seeds: int) -> str:

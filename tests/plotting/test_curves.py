@@ -11,6 +11,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.plotting import records
+from jaxdp.plotting.labels import labels_of
 from jaxdp.studies.command import mean_and_half_width
 from tests.plotting.made_up import ESTIMATORS, below, check_inside, entries, errors, heights, labelled, regret, single
 
@@ -299,6 +301,18 @@ def test_a_label_has_one_style_in_a_figure_and_a_style_one_label():
     assert set(of_label) == {*ESTIMATORS, "another"}
     assert all(len(styles) == 1 for styles in of_label.values())
     assert len({next(iter(styles)) for styles in of_label.values()}) == len(of_label)
+
+
+def test_numbers_that_agree_in_six_digits_have_labels_of_their_own():
+    epsilons = [0.1, 0.1 + 1e-9, 1.0, np.inf]
+    assert labels_of("epsilon", epsilons) == ["ε = 0.1", "ε = 0.100000001", "ε = 1", "ε = ∞ (no privacy)"]
+    assert labels_of("gap", [0.1, 0.1 + 1e-9], {0.1: "same", 0.1 + 1e-9: "same"}) == ["same", "same"]
+    values = xr.DataArray(
+        np.ones((2, 3, 2)), {"epsilon": epsilons[:2], "round": [1, 2, 3]}, ("epsilon", "round", "seed")
+    )
+    first, second = records.curves_on(plotting.curves(values, hue="epsilon"))
+    assert first.label != second.label
+    assert first.style != second.style
 
 
 def test_curves_that_are_not_highlighted_share_one_grey_entry():

@@ -47,6 +47,14 @@ def test_slopes_are_those_of_the_fit():
     check_inside(ax.figure)
 
 
+def test_slopes_of_a_mean_of_zero_have_no_dot():
+    values = learners().isel(epsilon=0).copy()
+    values.loc[{"learner": "half"}] = 0.0
+    caption = plotting.caption(plotting.slopes(values))
+    assert "No mark: a mean was not positive, or a value was not finite." in caption
+    assert caption.count("No mark") == 1
+
+
 def test_slopes_in_epsilon_leave_infinity_out():
     last = regret().isel(round=-1)
     ax = plotting.slopes(last, x="epsilon")
@@ -55,7 +63,7 @@ def test_slopes_in_epsilon_leave_infinity_out():
     assert "ε = ∞ is left out of the fit." in below(ax.figure)
     with pytest.raises(ValueError, match="values must have one value along epsilon"):
         plotting.slopes(learners().expand_dims(gap=[1, 2]))
-    with pytest.raises(ValueError, match="epsilon must have at least two values"):
+    with pytest.raises(ValueError, match="epsilon must have at least two different values"):
         plotting.slopes(last.isel(epsilon=[0, 2]), x="epsilon")
 
 
