@@ -13,6 +13,8 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     Converts a zCDP or Gaussian claim to (epsilon, delta) at `delta` if the two kinds cannot be composed otherwise.
     """
     cls = type(claim)
+    if not isinstance(other, cls):
+        raise ValueError(f"other must be a jaxdp.Guarantee, got {type(other).__name__}")
     for name in ("trust_model", "unit", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
         first, second = getattr(claim, name), getattr(other, name)
         if first != second:

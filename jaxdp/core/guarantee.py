@@ -17,6 +17,7 @@ from jaxdp.validation import (
     check_count,
     check_epsilon,
     check_flag,
+    check_number,
 )
 
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
@@ -96,6 +97,9 @@ class Guarantee:
         check_choice("kind", self.kind, KINDS)
         check_choice("trust_model", self.trust_model, TRUST_MODELS)
         check_choice("unit", self.unit, UNITS)
+        for name in ("privacy_unit", "adjacency", "argument"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
         for name, kind in (("rho", "zcdp"), ("mu", "gaussian")):
             value = getattr(self, name)
             if (self.kind == kind) != (value is not None):
@@ -110,7 +114,9 @@ class Guarantee:
                 f"epsilon must be finite for pure and approximate claims, and infinite for others, got {self.epsilon} "
                 f"for {self.kind}"
             )
-        if not 0 <= self.delta < 1 or (self.delta > 0 and self.kind not in ("approximate", "none")):
+        if not 0 <= check_number("delta", self.delta) < 1 or (
+            self.delta > 0 and self.kind not in ("approximate", "none")
+        ):
             raise ValueError(f"delta must be in [0, 1), and 0 for {self.kind} claims, got {self.delta}")
         for name, check in (("batch", check_count), ("local_epsilon", lambda name, value: check_epsilon(value))):
             value = getattr(self, name)
@@ -118,7 +124,7 @@ class Guarantee:
                 if self.trust_model != "shuffle":
                     raise ValueError(f"{name} must be None outside the shuffle model, got {value}")
                 check(name, value)
-        if self.numerical_delta is not None and not 0 <= self.numerical_delta < 1:
+        if self.numerical_delta is not None and not 0 <= check_number("numerical_delta", self.numerical_delta) < 1:
             raise ValueError(f"numerical_delta must be in [0, 1) or None, got {self.numerical_delta}")
         view = _ADVERSARY_VIEW[self.trust_model] if self.adversary_view == _AS_TRUSTED else self.adversary_view
         is_joint = self.trust_model == "joint"

@@ -104,18 +104,21 @@ class Ledger:
             persons: "everyone", or the public ids (strings or integers) of the persons who take part.
 
         Raises:
-            ValueError: if the release exceeds the budget (the message states the remaining epsilon or rho); if the
-                claim has no budget, is joint, has another privacy unit than the ledger, or has another adjacency or
-                other sensitive fields than earlier releases; if the accounting does not support claims of this kind; or
-                if persons is another string, has no id, or has an id that is neither a string nor an integer.
+            ValueError: if the release exceeds the budget (the message states the remaining epsilon or rho, and delta);
+                if guarantee is no `Guarantee`, or the claim has no budget, is joint, has another privacy unit than the
+                ledger, or has another adjacency or other sensitive fields than earlier releases; if the accounting does
+                not support claims of this kind; or if persons is another string, has no id, or has an id that is
+                neither a string nor an integer.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
-            available = float(self._balance(self._largest_spent(hashes)))
+            spent = self._largest_spent(hashes)
             name = "epsilon" if self.accounting == "sums" else "rho"
+            left = f"{name} {float(self._balance(spent)):.9g} and delta {float(self._most_delta - spent.delta):.9g}"
             whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
+            hint = " (make the ledger with a delta, which covers rounding)" if cost.delta and not self.delta else ""
             raise ValueError(
-                f"guarantee must fit into the budget that is left for {whose}, {name} {available:.4g}, got {guarantee}"
+                f"guarantee must fit into the budget that is left for {whose}, {left}{hint}, got {guarantee}"
             )
         self._record(cost, hashes)
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
@@ -236,6 +239,8 @@ class Ledger:
 
     def _cost(self, guarantee: Guarantee) -> Spent:
         """Returns the cost of a release with this claim. Raises a ValueError if the ledger cannot add the claim."""
+        if not isinstance(guarantee, Guarantee):
+            raise ValueError(f"guarantee must be a jaxdp.Guarantee, got {type(guarantee).__name__}")
         if guarantee.trust_model == "joint" or not guarantee.is_private:
             raise ValueError(f"guarantee must have a budget and must not be joint, got {guarantee}")
         if guarantee.privacy_unit != self.privacy_unit:
@@ -281,10 +286,13 @@ class Ledger:
     def _balance(self, spent: Spent) -> Fraction:
         return self._total - (spent.epsilon if self.accounting == "sums" else spent.rho)
 
+    @property
+    def _most_delta(self) -> Fraction:
+        return _decimal(self.delta) * (1 if self.accounting == "sums" else 1 - KEPT)
+
     def _fits(self, cost: Spent, hashes: set[str] | None) -> bool:
         after = self._largest_spent(hashes).plus(cost)
-        most_delta = _decimal(self.delta) * (1 if self.accounting == "sums" else 1 - KEPT)
-        return self._balance(after) >= 0 and after.delta <= most_delta
+        return self._balance(after) >= 0 and after.delta <= self._most_delta
 
     def _record(self, cost: Spent, hashes: set[str] | None) -> None:
         if hashes is None:

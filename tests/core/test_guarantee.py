@@ -221,7 +221,10 @@ def test_a_budget_that_overflows_claims_nothing(budget):
         ("epsilon must be > 0, got nan", lambda: Guarantee.pure(math.nan, **ABOUT)),
         (r"delta must be in \[0, 1\).*1.0", lambda: Guarantee.approximate(0.5, 1.0, **ABOUT)),
         (r"delta must be in \[0, 1\).*-0.1", lambda: Guarantee.approximate(0.5, -0.1, **ABOUT)),
-        (r"delta must be in \[0, 1\).*nan", lambda: Guarantee.approximate(0.5, math.nan, **ABOUT)),
+        ("delta must be finite, got nan", lambda: Guarantee.approximate(0.5, math.nan, **ABOUT)),
+        ("delta must be a number, got 'a'", lambda: Guarantee.approximate(1.0, "a", **ABOUT)),  # pyright: ignore
+        ("privacy_unit must be a text, got 3", lambda: MAKERS["pure"].at_user_level(2, privacy_unit=3)),  # pyright: ignore
+        ("other must be a jaxdp.Guarantee, got int", lambda: MAKERS["pure"].compose(3)),  # pyright: ignore
         ("rho must be > 0, got -1", lambda: Guarantee.zcdp(-1.0, **ABOUT)),
         ("mu must be > 0, got nan", lambda: Guarantee.gaussian(math.nan, **ABOUT)),
         ("trust_model must be .*trusted", lambda: Guarantee.pure(0.5, **{**ABOUT, "trust_model": "trusted"})),
@@ -327,7 +330,7 @@ def test_what_arithmetic_adds_to_delta():
     assert str(exact) == str(unknown) == "0.5-DP, central, one label"
     assert drifts.to_dict()["numerical_delta"] == 1e-10
     for delta in (-1e-9, 1.0, math.nan):
-        with pytest.raises(ValueError, match="numerical_delta must be in"):
+        with pytest.raises(ValueError, match="numerical_delta must be"):
             Guarantee.pure(0.5, **ABOUT, numerical_delta=delta)
 
 

@@ -21,7 +21,7 @@ def test_decimal_budgets_add_up_exactly():
     for _ in range(3):
         ledger.spend(pure(0.1))
     assert ledger.balance() == 0
-    with pytest.raises(ValueError, match="guarantee must fit into the budget that is left for everyone, epsilon 0, "):
+    with pytest.raises(ValueError, match="guarantee must fit into the budget that is left for everyone, epsilon 0 and"):
         ledger.spend(pure(1e-12))
     assert "3 releases, epsilon 0.3 of 0.3 spent by everyone" in repr(ledger)
 
@@ -35,7 +35,7 @@ def test_each_person_has_a_balance():
     assert ledger.balance() == 0  # a release of everyone reads Bob's data
     assert ledger.fits(pure(0.3), persons=["ann"])
     assert not ledger.fits(pure(0.3), persons=["ann", "bob"])
-    with pytest.raises(ValueError, match=r"for each of 2 persons, epsilon 0, got 0\.3-DP"):
+    with pytest.raises(ValueError, match=r"for each of 2 persons, epsilon 0 and delta 0, got 0\.3-DP"):
         ledger.spend(pure(0.3), persons=["ann", "bob"])
     assert ledger.balance("ann") == 0.3  # a refused release costs nothing
 
@@ -61,7 +61,11 @@ def test_deltas_add_up_with_those_of_the_arithmetic():
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     ledger.spend(claim)
     assert not ledger.fits(claim)
-    assert not Ledger(epsilon=1.0).fits(pure(0.1, numerical_delta=1e-9))
+    message = r"epsilon 1 and delta 0 \(make the ledger with a delta, which covers rounding\), got 0\.1-DP"
+    with pytest.raises(ValueError, match=message):
+        Ledger(epsilon=1.0).spend(pure(0.1, numerical_delta=1e-9))
+    with pytest.raises(ValueError, match=r"epsilon 0\.9 and delta 4e-07, got"):
+        ledger.spend(claim)
     counted = Ledger(epsilon=1.0, delta=1e-6, accounting="zcdp")
     assert counted.fits(pure(0.1, numerical_delta=1e-7))
     assert not counted.fits(pure(0.1, numerical_delta=1.1e-7))
@@ -70,6 +74,7 @@ def test_deltas_add_up_with_those_of_the_arithmetic():
 @pytest.mark.parametrize(
     ("claim", "accounting", "message"),
     [
+        ("x", "sums", "guarantee must be a jaxdp.Guarantee, got str"),
         (Guarantee.none(**ABOUT), "sums", "guarantee must have a budget"),
         (pure(0.1, trust_model="joint"), "sums", "must not be joint"),
         (pure(0.1, privacy_unit="one label"), "sums", "must be for one person \\(Guarantee.at_user_level converts"),
