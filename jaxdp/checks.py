@@ -37,9 +37,10 @@ def check_leaves(name: str, tree: Any) -> Any:
 def check_integers(name: str, leaf: Any) -> None:
     """Raises a ValueError if a leaf has an integer that JAX's type of its dtype cannot hold. Errors call it `name`."""
     is_python = isinstance(leaf, int) and not isinstance(leaf, bool)
-    if not is_python and getattr(leaf, "dtype", None) not in (np.int64, np.uint64):
+    dtype = int if is_python else getattr(leaf, "dtype", None)
+    if dtype not in (int, np.int64, np.uint64):
         return
-    limits = np.iinfo(jax.dtypes.canonicalize_dtype(int if is_python else leaf.dtype))
+    limits = np.iinfo(jax.dtypes.canonicalize_dtype(dtype))
     for extreme in (int(np.min(leaf)), int(np.max(leaf))) if np.size(leaf) else ():
         if not limits.min <= extreme <= limits.max:
             is_short = limits.bits < 64
