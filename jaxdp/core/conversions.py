@@ -146,7 +146,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         this rho, by about 1e-12.
 
     Raises:
-        ValueError: if an argument is outside its range or NaN.
+        ValueError: if an argument is outside its range or NaN, or rho would be below the range of float64.
 
     Privacy:
         - Computes a guarantee, releases nothing.
@@ -173,6 +173,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
     b = math.exp(root(excess, math.log(log_inverse) - math.log1p(epsilon) / 2))
     rho = (epsilon - (log_inverse - math.log1p(b)) / b + math.log1p(1 / b)) / (1 + b)
+    if not rho >= np.finfo(float).smallest_normal:
+        raise ValueError(f"epsilon must be larger, as rho is below the range of float64, got {epsilon} (delta {delta})")
     return rho * (1 - MARGIN)
 
 
@@ -209,7 +211,10 @@ def _mills(x):
 
 
 def root(decreasing: Callable[[float], float], start: float) -> float:
-    """Returns the root of a decreasing function; steps of doubling size from `start` bracket the root."""
+    """Returns the root of a decreasing function; steps of doubling size from `start` bracket the root.
+
+    The root is sought in [-700, 700]. The result is -700 if the root is smaller, and infinity if it is larger.
+    """
     low = high = start
     step = 1.0
     while decreasing(low) < 0 and low > -700:  # e^700 is finite
@@ -217,6 +222,10 @@ def root(decreasing: Callable[[float], float], start: float) -> float:
     step = 1.0
     while decreasing(high) > 0 and high < 700:
         high, step = min(high + step, 700.0), 2 * step
+    if decreasing(high) > 0:
+        return math.inf
+    if decreasing(low) < 0:
+        return low
     from scipy.optimize import root_scalar
 
     return root_scalar(decreasing, bracket=(low, high), xtol=1e-14, rtol=4 * np.finfo(float).eps).root

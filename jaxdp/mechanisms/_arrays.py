@@ -6,7 +6,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
-from jaxdp.mechanisms._grid import wide
+from jaxdp.mechanisms._grid import number_array, wide
 from jaxdp.validation import check_above, check_positive
 
 Scalar = float | np.floating | np.integer | jax.Array
@@ -24,13 +24,13 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
     Raises:
         ValueError: if value is not a scalar, or is a number that violates these rules.
     """
-    if jnp.ndim(value) != 0:
+    if np.ndim(value) != 0:
         raise ValueError(f"{name} must be a scalar (use jax.vmap for several values), got shape {jnp.shape(value)}")
     if not isinstance(value, jax.Array):
         if name in BUDGETS:
-            check_above(name, float(value), 0.0)
+            check_above(name, value, 0.0)
         else:
-            check_positive(name, float(value))
+            check_positive(name, value)
     if dtype is None and not jnp.issubdtype(jnp.result_type(value), jnp.floating):
         dtype = default_float()
     return widen(jnp.asarray(value)) if dtype == jnp.float64 else jnp.asarray(value, dtype)
@@ -53,9 +53,9 @@ def float_array(name: str, values: ArrayLike) -> jax.Array:
     """Returns values as a JAX array.
 
     Raises:
-        ValueError: if the dtype of values is not floating.
+        ValueError: if the dtype of values is not floating, or values are no array of numbers or have masked entries.
     """
-    array = jnp.asarray(values)
+    array = number_array(name, values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise ValueError(
             f"{name} must be floats, got dtype {array.dtype}: convert them, e.g. by astype(jnp.float32); subtract a "
@@ -68,9 +68,10 @@ def label_array(name: str, labels: ArrayLike, num_labels: int) -> jax.Array:
     """Returns labels as a JAX array.
 
     Raises:
-        ValueError: if the dtype of labels is not an integer dtype that can represent num_labels - 1.
+        ValueError: if the dtype of labels is not an integer dtype that can represent num_labels - 1, or labels are no
+            array of numbers or have masked entries.
     """
-    array = jnp.asarray(labels)
+    array = number_array(name, labels)
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise ValueError(f"{name} must be integers, got dtype {array.dtype}")
     if num_labels - 1 > jnp.iinfo(array.dtype).max:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import default_float
 from jaxdp.mechanisms._integer_noise import power_below
 from jaxdp.numerics import fixed_point
+from jaxdp.validation import refuse_masked
 
 Exact = jax.Array | fixed_point.Sum
 LARGEST = 2.0**61  # maximum magnitude of a value in steps, for leads
@@ -45,6 +46,15 @@ class Grid(NamedTuple):
     drawn: jax.Array
 
 
+def number_array(name: str, values: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
+    """Returns values as a JAX array. Raises a ValueError if they are no array of numbers, or have masked entries."""
+    refuse_masked(name, values)
+    try:
+        return jnp.asarray(values, dtype)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers, got {type(values).__name__}") from error
+
+
 def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
     """Converts values to an array or a sum to which noise can be added: floats, integers of the default dtype, or sums.
 
@@ -67,7 +77,7 @@ def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
         # JAX would drop the upper bits of NumPy's integers
         raise ValueError(f"{name} must have a dtype that {integer} holds, got {dtype}")
     try:
-        array = jnp.asarray(values)
+        array = number_array(name, values)
     except OverflowError as error:
         raise ValueError(f"{name} must be within the range of {integer}, got larger integers") from error
     if jnp.issubdtype(array.dtype, jnp.floating):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar, wide_scalars, widen
@@ -244,11 +245,11 @@ def gaussian(
         $$
     """
     exact = exact_values("values", values)
-    if jnp.ndim(noise_stddev) != 0:
+    if np.ndim(noise_stddev) != 0:
         raise ValueError(f"noise_stddev must be a scalar, got shape {jnp.shape(noise_stddev)}")
     with jax.enable_x64(True):
         if not isinstance(noise_stddev, jax.Array):
-            noise_stddev = jnp.asarray(check_at_least("noise_stddev", float(noise_stddev), 0.0))
+            noise_stddev = jnp.asarray(check_at_least("noise_stddev", noise_stddev, 0.0))
         scale = widen(noise_stddev)
         is_declared = l2_sensitivity is not None
         sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if is_declared else None

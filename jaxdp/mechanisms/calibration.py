@@ -48,7 +48,7 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
         The noise's standard deviation per coordinate, >= 0, rounded up by a relative 1e-12.
 
     Raises:
-        ValueError: if an argument is outside its range or NaN.
+        ValueError: if an argument is outside its range or NaN, or the noise would exceed float64.
 
     Privacy:
         - (epsilon, delta)-DP for one release of a vector of this sensitivity with independent noise in each coordinate
@@ -71,7 +71,10 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
     log_delta = math.log(delta)
     # at ratio 1 / sqrt(2 epsilon) the mean privacy loss is epsilon, so delta is of order 1
     log_ratio = root(lambda x: log_delta_of(epsilon, math.exp(x)) - log_delta, -math.log(2 * min(epsilon, 1e300)) / 2)
-    return l2_sensitivity * math.exp(log_ratio) * (1 + MARGIN)
+    stddev = l2_sensitivity * math.exp(log_ratio) * (1 + MARGIN)
+    if stddev == math.inf:
+        raise ValueError(f"epsilon must be larger, as the noise exceeds float64, got {epsilon} (delta {delta})")
+    return stddev
 
 
 def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:

@@ -56,7 +56,8 @@ def _laplace(
     dtype: jnp.dtype,
 ) -> jax.Array:
     values = jnp.zeros(shape, jnp.int32)
-    grid = laplace_grid(values, *(jnp.asarray(scalar).astype(jnp.float64) for scalar in (sensitivity, epsilon)))
+    unit, budget = (jnp.asarray(scalar).astype(jnp.float64) for scalar in (sensitivity, epsilon))
+    grid = laplace_grid(values, unit, budget)
     return _draw_rounded(key, shape, quantum, grid, laplace_of, dtype)
 
 
@@ -71,7 +72,8 @@ def _gaussian(
     dtype: jnp.dtype,
 ) -> jax.Array:
     values = jnp.zeros(shape, jnp.int32)
-    grid = normal_grid(values, *(jnp.asarray(scalar).astype(jnp.float64) for scalar in (stddev, sensitivity)))
+    scale, unit = (jnp.asarray(scalar).astype(jnp.float64) for scalar in (stddev, sensitivity))
+    grid = normal_grid(values, scale, unit)
     coarser = jnp.maximum(grid.step, 1.0)  # a step above 1 is replaced by 1, which divides the integers
     grid = Grid(grid.step / coarser, coarser / grid.step, grid.scale * coarser, grid.drawn * coarser)
     return _draw_rounded(key, shape, quantum, grid, normal_of, dtype)

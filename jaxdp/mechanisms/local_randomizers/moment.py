@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.core import LocalRandomizer, Scalar, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms._grid import number_array
 from jaxdp.mechanisms.calibration import analytic_gaussian, classical_gaussian
 from jaxdp.mechanisms.local_randomizers._ball import OnSphere, fixed_proxy, randomize_in_ball, sphere_radius
 from jaxdp.mechanisms.local_randomizers._bounds import Additive, bounds_of
@@ -276,7 +277,7 @@ def _moments(x: jax.Array, y: jax.Array) -> Moments:
 
 
 def _clip(dim: int, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:
-    x, y = (jnp.asarray(part, default_float()) for part in value)  # converts before arithmetic, as for a scalar
+    x, y = (number_array("value", part, default_float()) for part in value)  # before arithmetic, as for a scalar
     if (x.shape, y.shape) != ((dim,), ()):
         raise ValueError(f"value must be a pair of shapes {(dim,)} and (), got {x.shape} and {y.shape}")
     bound = jnp.asarray(params.reward_bound, x.dtype)

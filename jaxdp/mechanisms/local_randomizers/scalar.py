@@ -18,7 +18,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms._grid import exact_values
+from jaxdp.mechanisms._grid import exact_values, number_array
 from jaxdp.mechanisms._randomized_response import debias_scalar, randomize_scalar
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
@@ -140,9 +140,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
 
     def report_(key, params: ScalarParams, value: ArrayLike) -> jax.Array:
         dtype = default_float()
-        value = jnp.asarray(
-            value, dtype
-        )  # before arithmetic: otherwise JAX would drop the upper bits of NumPy's 64-bit integers
+        # before arithmetic: otherwise JAX would drop the upper bits of NumPy's 64-bit integers
+        value = number_array("value", value, dtype)
         low, high, width = (jnp.asarray(leaf, dtype) for leaf in (params.low, params.high, params.width))
         clipped = jnp.where(value > low, jnp.minimum(value, high), low)  # NaN becomes low
         if is_gaussian:

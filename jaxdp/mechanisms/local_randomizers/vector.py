@@ -17,6 +17,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms._grid import number_array
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
 from jaxdp.mechanisms.least_budgets import check_laplace
@@ -108,7 +109,7 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
         )
 
     def report(key, params: VectorParams, value: ArrayLike) -> jax.Array:
-        value = jnp.asarray(value, default_float())  # before arithmetic, as in `scalar_randomizer`
+        value = number_array("value", value, default_float())  # before arithmetic, as in `scalar_randomizer`
         if value.shape != sizes:
             raise ValueError(f"value must have shape {sizes}, got {value.shape}")
         clipped = into_ball(value, params.radius, norm)

@@ -202,6 +202,15 @@ def test_classical_gaussian_refuses_large_epsilon(epsilon):
         classical_gaussian(epsilon, 1e-3)
 
 
+def test_results_beyond_float64_are_refused():
+    for call in (lambda: zcdp_rho(1e-300, 1e-300), lambda: zcdp_rho(5e-324, 1e-308)):
+        with pytest.raises(ValueError, match="epsilon must be larger, as rho is below the range of float64"):
+            call()
+    for sensitivity, epsilon in ((1.0, 5e-324), (1e305, 1e-10)):
+        with pytest.raises(ValueError, match="epsilon must be larger, as the noise exceeds float64"):
+            analytic_gaussian(epsilon, 1e-308, sensitivity)
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
 def test_bad_sensitivity(bad):
     for call in [
