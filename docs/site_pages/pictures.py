@@ -126,7 +126,7 @@ def noise_of(entry: MechanismEntry, epsilon: float) -> float | None:
     except ValueError:
         return None
     if kind == "gaussian":
-        return float(params)
+        return float(params.noise_stddev)
     if kind == "laplace":
         return math.sqrt(2) * float(params.bound) / float(params.epsilon)
     if kind == "k_norm":  # length G ~ Gamma(d, bound / epsilon): E G^2 / d = (d + 1) (bound / epsilon)^2

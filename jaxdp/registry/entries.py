@@ -140,7 +140,8 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name, or `variant` has this name.
+            ValueError: if no function of the entry takes a size of that name, `variant` has this name, or a size
+                without a default is None.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -205,6 +206,11 @@ class Entry:
 
     def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         self._check_sizes(sizes)
+        makers = (getattr(self, name, None) for name in ("factory", "params", "guarantee", "release"))
+        taken = [parameter for function in makers if function for parameter in parameters(function).values()]
+        for name in {parameter.name for parameter in taken if parameter.default is parameter.empty}:
+            if name in sizes and sizes[name] is None:
+                raise ValueError(f"{name} must not be None, because it has no default")
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
     def _bind_sizes(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -149,6 +149,34 @@ def test_sizes_go_where_they_are_taken():
     assert (longer.horizon, longer.make().horizon) == (20, None)
 
 
+@pytest.mark.parametrize(
+    ("entry", "size"),
+    [
+        (MECHANISMS["tree_counter"], "horizon"),
+        (MECHANISMS["laplace"], "num_counts"),
+        (LEARNERS["rucb"], "num_arms"),
+    ],
+)
+def test_a_size_without_a_default_is_needed(entry, size):
+    with pytest.raises(ValueError, match=f"{size} must not be None, because it has no default"):
+        entry.sized(**{size: None})
+
+
+def test_claims_of_mechanisms_name_their_sensitivity():
+    claim = MECHANISMS["noisy_max_laplace"].make().guarantee(epsilon=1.0, sensitivity=3.0)
+    assert claim.argument == "Laplace noise of scale 6 / epsilon on scores of sensitivity 3"
+    unit = MECHANISMS["randomize_scalar"].make().guarantee(epsilon=1.0, bound=0.5).privacy_unit
+    assert unit == "one scalar in [-0.5, 0.5]"
+    assert float(MECHANISMS["gaussian"].make().params(epsilon=1.0, delta=1e-3, sensitivity=0.5).bound) == 0.5
+    with pytest.raises(ValueError, match="sensitivity must be > 0"):
+        MECHANISMS["laplace"].make().guarantee(epsilon=1.0, sensitivity=0.0)
+
+
+def test_neighbours_of_many_shuffled_users():
+    first, second = MECHANISMS["shuffled_randomized_response"].sized(num_users=20_000).make_neighbours()
+    assert (first.sum(), second.sum()) == (19_999, 20_000)
+
+
 FIELDS = {
     LearnerEntry: {
         "summary": "mine",

@@ -180,9 +180,9 @@ def empty_is_exact(right, key, params, data):
     return jnp.where(jnp.all(data == 0), jnp.zeros_like(data), right(key, params, data))
 
 
-def deviation_for_variance(key, noise_stddev, data):
+def deviation_for_variance(key, params, data):
     """Passes a standard deviation where the sampler takes a variance."""
-    return mechanisms.gaussian(key, data, noise_stddev**0.5)
+    return mechanisms.gaussian(key, data, params.noise_stddev**0.5)
 
 
 def with_the_value(right, key, params, data):

@@ -10,6 +10,7 @@ import numpy as np
 from jaxdp.core import Guarantee, default_float
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.registry.entries import MechanismEntry
+from jaxdp.simulation.run.values import select_values, with_names
 from jaxdp.validation import check_delta, check_epsilon, check_positive
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -17,32 +18,34 @@ UNIT = "one record"
 
 
 def claim(
-    trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
+    trust_model: str, unit: str, argument: str, added: Callable[..., float | None] = lambda: None
 ) -> Callable[..., Guarantee]:
     """Returns an entry's function `guarantee`, which returns a pure claim, or an approximate claim if it gets a delta.
 
     Args:
         trust_model: trust model of the claim.
-        unit: privacy unit.
-        argument: reason why the claim holds.
-        added: (epsilon, delta) -> bound on the delta that floating-point error adds, or None if there is no bound; for
-            a pure claim, it gets the delta 0. By default there is no bound.
+        unit: privacy unit; {bound} in it stands for the value `bound`.
+        argument: reason why the claim holds; {sensitivity} and {twice} in it stand for the value `sensitivity` and
+            for twice this value.
+        added: bound on the delta that floating-point error adds, from the values and sizes that it takes by name; None
+            if there is no bound.
     """
 
     def guarantee(
-        *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0
+        *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0, **sizes: Any
     ) -> Guarantee:
-        del sensitivity, bound  # the noise is scaled to them
+        check_positive("bound", bound)
+        values = {"epsilon": epsilon, "delta": delta or 0.0, "sensitivity": check_positive("sensitivity", sensitivity)}
         return Guarantee.approximate(
             epsilon,
             0.0 if delta is None else check_delta(delta),
             trust_model=trust_model,
-            privacy_unit=unit,
-            argument=argument,
-            numerical_delta=added(epsilon, delta or 0.0),
+            privacy_unit=unit.format(bound=f"{bound:g}"),
+            argument=argument.format(sensitivity=f"{sensitivity:g}", twice=f"{2 * sensitivity:g}"),
+            numerical_delta=added(**select_values(added, values), **sizes),
         )
 
-    return guarantee
+    return with_names(guarantee, [("guarantee", guarantee), ("added", added)])
 
 
 mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
@@ -73,11 +76,12 @@ def at_sizes(
 RELEASED = ("key", "params", "data")  # inputs of a release
 
 
-NUMBERS = 8  # largest number of released values, or of scores of a selection, in the entries' sizes
+NUMBERS = 8  # number of values for which a shorter release is claimed
 
 
-def laplaces(epsilon: float, delta: float) -> float | None:
-    return laplace_delta(epsilon, numbers=NUMBERS, spread=NUMBERS)
+def laplaces(epsilon: float, sensitivity: float, num_counts: int) -> float | None:
+    numbers = max(num_counts, NUMBERS)
+    return laplace_delta(epsilon, numbers=numbers, spread=numbers, l1_sensitivity=sensitivity)
 
 
 class Params(NamedTuple):
@@ -96,8 +100,12 @@ def budget(*, epsilon: float) -> np.ndarray:
     return np.asarray(check_epsilon(epsilon), default_float())
 
 
+def checked_sensitivity(sensitivity: float) -> np.ndarray:
+    return np.asarray(check_positive("sensitivity", sensitivity), default_float())
+
+
 def for_sensitivity(*, epsilon: float, sensitivity: float = 1.0) -> Params:
-    return Params(budget(epsilon=epsilon), np.asarray(check_positive("sensitivity", sensitivity), default_float()))
+    return Params(budget(epsilon=epsilon), checked_sensitivity(sensitivity))
 
 
 def itself(data):

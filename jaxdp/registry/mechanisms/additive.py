@@ -1,7 +1,9 @@
 """Entries of `laplace`, `gaussian`, `classical_gaussian` and `k_norm`."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from jaxdp.registry.mechanisms._releases import (
     SENSITIVITIES,
     UNIT,
     Pair,
+    checked_sensitivity,
     claim,
     for_sensitivity,
     itself,
@@ -25,28 +28,39 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 10  # position of the entries in lists
 
 
-def _gaussian_numerical_delta(epsilon: float, delta: float) -> float | None:
-    return vector_delta(epsilon, delta, numbers=NUMBERS)
+def _gaussian_numerical_delta(epsilon: float, delta: float, num_counts: int) -> float | None:
+    return vector_delta(epsilon, delta, numbers=max(num_counts, NUMBERS))
 
 
-def _k_norm_numerical_delta(epsilon: float, delta: float) -> float | None:
-    return vector_delta(epsilon, None, numbers=NUMBERS)
+def _k_norm_numerical_delta(epsilon: float, num_counts: int) -> float | None:
+    return vector_delta(epsilon, None, numbers=max(num_counts, NUMBERS))
 
 
-def _analytic_stddev(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> Any:
-    return mechanisms.round_up(mechanisms.analytic_gaussian(epsilon, delta, sensitivity), default_float())
+class GaussianParams(NamedTuple):
+    """The params of a release with Gaussian noise.
+
+    Attributes:
+        noise_stddev: [] float.
+        bound: [] float, the L2 sensitivity.
+    """
+
+    noise_stddev: np.ndarray
+    bound: np.ndarray
 
 
-def _classical_stddev(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> Any:
-    return mechanisms.round_up(mechanisms.classical_gaussian(epsilon, delta, sensitivity), default_float())
+def _gaussian_params(
+    calibrate: Callable[..., float], *, epsilon: float, delta: float, sensitivity: float = 1.0
+) -> GaussianParams:
+    stddev = mechanisms.round_up(calibrate(epsilon, delta, sensitivity), default_float())
+    return GaussianParams(np.asarray(stddev), checked_sensitivity(sensitivity))
 
 
 def _laplace(key, params, data):
     return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.bound)
 
 
-def _gaussian(key, noise_stddev, data, *, sensitivity=1.0):
-    return mechanisms.gaussian(key, data, noise_stddev, l2_sensitivity=sensitivity)
+def _gaussian(key, params, data):
+    return mechanisms.gaussian(key, data, params.noise_stddev, l2_sensitivity=params.bound)
 
 
 def _k_norm(key, params, data):
@@ -76,7 +90,7 @@ LAPLACE = mechanism_entry(
     sizes={"num_counts": 2},
     values={"epsilon": 1.0},
     params=for_sensitivity,
-    guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity 1", laplaces),
+    guarantee=claim("central", UNIT, "Laplace mechanism at L1 sensitivity {sensitivity}", laplaces),
     release=_laplace,
     grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
     domain=_l1_change,
@@ -91,8 +105,10 @@ ENTRIES = {
         source="Balle & Wang (2018), Theorem 8 and Algorithm 1",
         factory=mechanisms.gaussian,
         values={"epsilon": 1.0, "delta": 1e-3},
-        params=_analytic_stddev,
-        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _gaussian_numerical_delta),
+        params=partial(_gaussian_params, mechanisms.analytic_gaussian),
+        guarantee=claim(
+            "central", UNIT, "analytic Gaussian mechanism at L2 sensitivity {sensitivity}", _gaussian_numerical_delta
+        ),
         release=_gaussian,
         domain=_l2_change,
     ),
@@ -103,11 +119,11 @@ ENTRIES = {
         reached=0.4,  # the true fraction is 0.554, because the classical formula has too much noise
         factory=mechanisms.gaussian,
         values={"epsilon": 0.5, "delta": 1e-3},
-        params=_classical_stddev,
+        params=partial(_gaussian_params, mechanisms.classical_gaussian),
         guarantee=claim(
             "central",
             UNIT,
-            "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1",
+            "classical Gaussian mechanism at L2 sensitivity {sensitivity} and epsilon < 1",
             _gaussian_numerical_delta,
         ),
         release=_gaussian,
@@ -120,7 +136,10 @@ ENTRIES = {
         source="Hardt & Talwar (2010), for the Euclidean ball",
         factory=mechanisms.k_norm,
         guarantee=claim(
-            "central", UNIT, "K-norm mechanism of the Euclidean ball at L2 sensitivity 1", _k_norm_numerical_delta
+            "central",
+            UNIT,
+            "K-norm mechanism of the Euclidean ball at L2 sensitivity {sensitivity}",
+            _k_norm_numerical_delta,
         ),
         release=_k_norm,
         other_sizes=({"num_counts": 5},),

@@ -42,7 +42,10 @@ ENTRIES = {
         values={"epsilon": 1.0},
         params=for_sensitivity,
         guarantee=claim(
-            "central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing", laplaces
+            "central",
+            UNIT,
+            "Laplace mechanism at L1 sensitivity {sensitivity}; differences are post-processing",
+            laplaces,
         ),
         release=_noisy_leads,
         grid={"epsilon": BUDGETS, "sensitivity": (3.0,)},

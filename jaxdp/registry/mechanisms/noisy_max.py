@@ -20,8 +20,8 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 30  # position of the entries in lists
 
 
-def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    return selection_delta(NUMBERS, epsilon)
+def _numerical_delta(epsilon: float, num_scores: int) -> float | None:
+    return selection_delta(max(num_scores, NUMBERS), epsilon)
 
 
 def _noisy_max(key, params, data, *, noise):
@@ -54,7 +54,12 @@ ENTRIES = {
         sizes={"num_scores": 3},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _numerical_delta),
+        guarantee=claim(
+            "central",
+            UNIT,
+            f"{text} of scale {{twice}} / epsilon on scores of sensitivity {{sensitivity}}",
+            _numerical_delta,
+        ),
         release=_noisy_max,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_scores": 8},),

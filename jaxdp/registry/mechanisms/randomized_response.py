@@ -95,7 +95,9 @@ ENTRIES = {
         factory=mechanisms.randomize_scalar,
         values={"epsilon": 1.0},
         params=_for_bound,
-        guarantee=claim("local", "one scalar in [-1, 1]", "randomized response with a bias linear in the scalar"),
+        guarantee=claim(
+            "local", "one scalar in [-{bound}, {bound}]", "randomized response with a bias linear in the scalar"
+        ),
         release=_randomize_scalar,
         grid={"epsilon": BUDGETS, "bound": SENSITIVITIES},
         domain=_any_scalar,

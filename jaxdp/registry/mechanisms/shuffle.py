@@ -11,6 +11,7 @@ from jaxdp.audit import Domain, replace_one_row
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.audit.shuffle_distribution import distribution_of_ones
 from jaxdp.core import Guarantee, default_float
+from jaxdp.mechanisms._shuffle_accounting import LARGEST_EXACT
 from jaxdp.registry.mechanisms._releases import mechanism_entry
 from jaxdp.registry.second import Second
 
@@ -37,13 +38,16 @@ def worst_bits(num_users: int) -> Bits:
     """Returns two batches of bits: the first user has bit 0 in one batch and bit 1 in the other.
 
     The number of other users with bit 1 is the number at which the entry's delta is attained (see `shuffle_worst_ones`;
-    0 if the local budget is at most epsilon).
+    0 if the local budget is at most epsilon). It is not computed for more than 10,000 users: then all others have bit
+    1, which often attains delta.
     """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
     zero = np.zeros(num_users, np.int32)
     if epsilon < local_epsilon:
-        zero[1 : 1 + mechanisms.shuffle_worst_ones(epsilon, local_epsilon, num_users)] = 1
+        is_exact = num_users <= LARGEST_EXACT
+        ones = mechanisms.shuffle_worst_ones(epsilon, local_epsilon, num_users) if is_exact else num_users - 1
+        zero[1 : 1 + ones] = 1
     one = zero.copy()
     one[0] = 1
     return zero, one

@@ -22,7 +22,7 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 50  # position of the entries in lists
 
 
-def _numerical_delta(epsilon: float, delta: float, *, split: str) -> float | None:
+def _numerical_delta(epsilon: float, *, split: str) -> float | None:
     return sparse_vector_delta(epsilon, split=split)
 
 
@@ -62,7 +62,7 @@ ENTRIES = {
         guarantee=claim(
             "central",
             UNIT,
-            f"AboveThreshold on queries of sensitivity 1, {text}",
+            f"AboveThreshold on queries of sensitivity {{sensitivity}}, {text}",
             partial(_numerical_delta, split=split),
         ),
         release=_above_threshold,

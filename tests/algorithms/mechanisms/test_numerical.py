@@ -24,6 +24,7 @@ from jaxdp.mechanisms.numerical import (
     FINE,
     NORMAL_FACTOR,
     NORMAL_STEPS,
+    TOEPLITZ_STEPS,
     _one_laplace,
     all_of,
     gaussian_rho,
@@ -193,6 +194,28 @@ def test_claims_count_both_shifts_of_the_sparse_vector_technique(epsilon):
             stated = svt_lazy(num_experts=2, horizon=10).guarantee(epsilon=epsilon).numerical_delta
             assert stated is not None
             assert stated >= _one_laplace(steps / 2, epsilon / 2)
+
+
+def stated_by(name, size, **values):
+    """Returns the stated delta of a mechanism's entry with all its sizes set to `size`."""
+    entry = MECHANISMS[name]
+    made = entry.sized(**dict.fromkeys(entry.sizes, size)).make()
+    return made.guarantee(**{**entry.values, **values}).numerical_delta
+
+
+def test_claims_of_mechanisms_count_their_sizes():
+    """Checks long vectors and long streams; short ones have one claim."""
+    rho = gaussian_rho(1.0, 1e-3)
+    assert stated_by("laplace", 10**5) == laplace_delta(1.0, numbers=10**5, spread=10**5)
+    assert stated_by("gaussian", 10**5) == normal_delta(10**5, rho=rho)
+    assert stated_by("k_norm", 10**4) == vector_delta(1.0, None, numbers=10**4)
+    assert stated_by("noisy_max_gumbel", 10**6) == selection_delta(10**6, 1.0)
+    assert stated_by("tree_counter", 10**6) == stated_by("doubling_counter", 10**6) == nodes_delta(1.0, 20)
+    assert stated_by("toeplitz_counter", 10**6) == normal_delta(10**6, rho=rho, steps=TOEPLITZ_STEPS)
+    for name in ("laplace", "gaussian", "k_norm", "noisy_max_gumbel", "tree_counter", "toeplitz_counter"):
+        assert stated_by(name, 2) == stated_by(name, 8)
+    assert stated_by("doubling_counter", 10**6, epsilon=20.0) >= nodes_delta(20.0, 1)  # one level has the whole budget
+    assert stated_by("noisy_leads", 5, sensitivity=2.0**20) > stated_by("noisy_leads", 5)  # integers have coarse steps
 
 
 UNSTATED = {"mirror_descent", "mirror_descent_clipped", "objective_perturbation_full"}  # see their argument

@@ -16,13 +16,17 @@ from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import RELEASED, Pair, at_sizes, claim, mechanism_entry
 from jaxdp.registry.second import Second
 
-LONGEST = 16  # the longest horizon of the entries
-LEVELS = LONGEST.bit_length()
+LONGEST = 16  # the horizon for which a shorter stream is claimed
 
 
-def tree_numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Bounds the delta that floating-point error adds to a Laplace tree of `LEVELS` levels; None without a bound."""
-    return nodes_delta(epsilon, LEVELS)
+def tree_numerical_delta(epsilon: float, horizon: int) -> float | None:
+    """Returns a bound on the delta that floating-point error adds to any binary Laplace tree up to the horizon.
+
+    It is None if there is no bound. A tree with fewer levels can have the larger bound, if epsilon is large.
+    """
+    levels = range(1, max(horizon, LONGEST).bit_length() + 1)
+    deltas = [nodes_delta(epsilon, number) for number in levels]
+    return None if None in deltas else max(delta for delta in deltas if delta is not None)
 
 
 def _in_one_entry(horizon: int, moved: int) -> Pair:
@@ -42,7 +46,7 @@ def counter_entry(
     factory: Callable[..., Counter],
     source: str,
     argument: str,
-    added: Callable[[float, float], float | None] = tree_numerical_delta,
+    added: Callable[..., float | None] = tree_numerical_delta,
     *,
     variant: Mapping[str, Any] | None = None,
     values: Mapping[str, float] | None = None,
@@ -51,9 +55,8 @@ def counter_entry(
 ) -> MechanismEntry:
     """Makes a counter's entry; `params` and all releases create the counter at each call, in JAX's current float dtype.
 
-    `argument` is the reason why the claim holds. `added` maps (epsilon, delta) to a bound on the delta that
-    floating-point error adds; None if there is no bound. Neighbours are two streams that differ in the number with
-    index `moved`.
+    `argument` is the reason why the claim holds, and `added` the bound on floating-point error as in `claim`.
+    Neighbours are two streams that differ in the number with index `moved`.
     """
     names = ("horizon", *(variant or {}))
     return mechanism_entry(

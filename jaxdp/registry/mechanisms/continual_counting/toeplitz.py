@@ -7,9 +7,9 @@ from jaxdp.registry.mechanisms.continual_counting._counters import LONGEST, coun
 ORDER = 110  # position of the entries in lists
 
 
-def _numerical_delta(epsilon: float, delta: float) -> float | None:
-    """Returns a bound on the delta that floating-point error adds for the longest stream; None if there is no bound."""
-    return normal_delta(LONGEST, rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
+def _numerical_delta(epsilon: float, delta: float, horizon: int) -> float | None:
+    """Returns a bound on the delta that floating-point error adds to the whole stream; None if there is no bound."""
+    return normal_delta(max(horizon, LONGEST), rho=gaussian_rho(epsilon, delta), steps=TOEPLITZ_STEPS)
 
 
 ENTRIES = {
