@@ -293,7 +293,7 @@ def _claim_rows(points: Sequence[Any], along: str) -> list[ClaimRow]:
         ClaimRow(
             learner=str((point.static | point.values).get(along, algorithm)),
             unit=point.static.get("unit", ""),
-            epsilon=float(point.values.get("epsilon", math.inf)),
+            epsilon=float((point.static | point.values).get("epsilon", math.inf)),
             claim=claim,
         )
         for point in points

@@ -120,8 +120,8 @@ class Visits:
         """Returns the schedule of a log, from the id of the person in each round.
 
         Args:
-            ids: [horizon] integers or strings, the person of each round; pass a pandas column of strings, which has
-                the dtype object in NumPy, as a list. People are indexed in the order of their first visits.
+            ids: [horizon] integers or strings, the person of each round, as an array, a list or a pandas column. People
+                are indexed in the order of their first visits.
 
         Returns:
             A schedule with the same number of rounds.
@@ -130,7 +130,8 @@ class Visits:
             ValueError: if ids are not a vector of integers or strings, or are empty.
         """
         array = np.asarray(ids)
-        if array.ndim != 1 or not array.size or array.dtype.kind not in "iuUS":
+        are_texts = array.dtype.kind in "OT" and all(isinstance(one, str) for one in array.ravel().tolist())
+        if array.ndim != 1 or not array.size or not (are_texts or array.dtype.kind in "iuUS"):
             raise ValueError(
                 f"ids must be a vector of integers or texts, at least one, got {array.dtype} of shape {array.shape}"
             )

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import jax
 import pytest
@@ -14,7 +15,7 @@ import xarray as xr
 import jaxdp
 from jaxdp import bandits
 from jaxdp.__main__ import main
-from jaxdp.comparisons.report import ClaimRow, guess_probability, plain_svg, read_audit, write_report
+from jaxdp.comparisons.report import ClaimRow, _claim_rows, guess_probability, plain_svg, read_audit, write_report
 from jaxdp.core import Guarantee
 
 EVIL = "<script>alert(1)</script>"
@@ -140,6 +141,16 @@ def test_the_command_writes_a_new_file(store, tmp_path, monkeypatch, capsys):
         main()
     assert status.value.code == 2
     assert "out must be a new file" in capsys.readouterr().err
+
+
+def test_claims_have_the_epsilon_of_a_static_axis():
+    claim = Guarantee.pure(0.5, **LABEL)
+    points = [
+        SimpleNamespace(static={"epsilon": 0.5}, values={}, guarantees={"learner": claim}),
+        SimpleNamespace(static={"epsilon": "inf"}, values={}, guarantees={"learner": Guarantee.none(**LABEL)}),
+        SimpleNamespace(static={}, values={"epsilon": 0.5}, guarantees={"learner": claim}),
+    ]
+    assert [row.epsilon for row in _claim_rows(points, "learner")] == [0.5, math.inf, 0.5]
 
 
 def test_one_budget_is_drawn_against_rounds_without_a_line_at_epsilon(store):

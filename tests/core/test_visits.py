@@ -5,6 +5,7 @@ import collections
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxdp
@@ -57,6 +58,9 @@ def test_everyone_comes_equally_often_in_an_order_of_the_seed():
 def test_texts_and_integers_name_people_in_the_order_of_first_visits():
     assert Visits.from_ids(["b", "a", "b", "c"]).person.tolist() == [0, 1, 0, 2]
     assert Visits.from_ids(np.array([9, 3, 9, 5], np.uint8)).person.tolist() == [0, 1, 0, 2]
+    for dtype in (None, "string", object, "category"):
+        assert Visits.from_ids(pd.Series(["b", "a", "b", "c"], dtype=dtype)).person.tolist() == [0, 1, 0, 2]
+    assert Visits.from_ids(np.array(["b", "a", "b"], np.dtypes.StringDType())).person.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +73,9 @@ def test_texts_and_integers_name_people_in_the_order_of_first_visits():
         (lambda: Visits.sessions(people=1, sessions=1, length=0), "length must be"),
         (lambda: Visits.from_ids([0.5, 1.0]), "ids must be a vector of integers or texts"),
         (lambda: Visits.from_ids([]), "ids must be a vector"),
+        (lambda: Visits.from_ids(pd.Series(["a", None])), "ids must be a vector of integers or texts"),
+        (lambda: Visits.from_ids(np.array(["a", 1], object)), "ids must be a vector of integers or texts"),
+        (lambda: Visits.from_ids(np.array([["a"]], object)), "ids must be a vector of integers or texts"),
         (lambda: Visits.random(people=2, each=2).num_heard(0), "reports must be"),
         (lambda: Visits.random(people=2, each=2).num_heard(1, 5), "rounds must be"),
         (
