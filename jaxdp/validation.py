@@ -140,8 +140,8 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
             f"{name} must be numbers that are known on the host, got traced ones: pass them outside of jax.jit and "
             "jax.vmap"
         ) from error
-    except ValueError as error:
-        got = "rows of different lengths" if is_private else repr(values)
+    except (TypeError, ValueError) as error:  # a key has no numbers
+        got = "other values, or rows of different lengths" if is_private else repr(values)
         raise ValueError(f"{name} must be an array of numbers, got {got}") from error
     if not np.issubdtype(array.dtype, np.integer) and not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
@@ -217,7 +217,9 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
             f"{name} must be an integer that is known on the host, got a traced number: pass it outside of jax.jit and "
             "jax.vmap, or as a static argument"
         )
-    plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
+    is_array = isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape
+    is_key = is_array and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    plain: Any = value.item() if is_array and not is_key else value
     is_whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
     if isinstance(plain, bool) or not is_whole or not plain >= minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {_short(plain)}")
@@ -335,7 +337,7 @@ def _number(name: str, value: object) -> float:
             f"{name} must be a number that is known on the host, got a traced number: make params outside of jax.jit "
             "and jax.vmap; run.points(epsilon=[0.1, 1.0]) makes params of several points, to map over"
         )
-    if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
+    if isinstance(value, str | bytes | bool | np.bool_ | list | tuple) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)  # pyright: ignore[reportArgumentType]

@@ -18,13 +18,11 @@ from jaxdp.audit.steps import Scene, Step, at, choose, no_tape, react, slots_of,
 from jaxdp.core import State
 
 KEYS = 4096  # keys for each run
-# Shifts of recorded values show which outputs depend on them. A shift is (signed size, digit): an entry moves the other
-# way if its index in the flat array has this binary digit (1, 2 or 4); with digit 0, all entries move the same way. A
-# choice of the largest or smallest entry changes under at least one shift if another entry is less than 2e6 away, and
-# the indices of the two entries differ in one of these digits.
-SHIFTS = tuple(
-    (sign * size, digit) for size, digit in ((1.0, 0), (1e6, 0), (1e6, 1), (1e6, 2), (1e6, 4)) for sign in (1, -1)
-)
+# Shifts of recorded values show which outputs depend on them. A shift is (signed size, whether entries move apart): all
+# entries move by the size, or each by another fraction of it. A choice of a largest or smallest entry among some of the
+# n entries of a value changes under at least one shift, unless they differ by 5e8 / n or more.
+SHIFTS = tuple((sign * size, apart) for size, apart in ((1.0, False), (1e6, False), (1e9, True)) for sign in (1, -1))
+GOLDEN = 2654435769  # 2^32 divided by the golden ratio
 
 
 class Played(NamedTuple):
@@ -165,9 +163,9 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
     steps = played.steps[: max(change.step for change in changed) + 1]
     base_streams = jax.tree.map(lambda x: x[:1], played.streams)
     independent = [[mask.copy() for mask in change.where] for change in changed]
-    for shift, digit in SHIFTS:
+    for shift, apart in SHIFTS:
         other = replay(
-            played.scene, steps, played.key, base_streams, np.full(1, -1), use=partial(_shift_entries, shift, digit)
+            played.scene, steps, played.key, base_streams, np.full(1, -1), use=partial(_shift_entries, shift, apart)
         )
         for masks, change in zip(independent, changed, strict=True):
             for mask, base, new_value in zip(masks, change.base, other.views[change.step][change.what], strict=True):
@@ -177,10 +175,13 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
     return True
 
 
-def _shift_entries(shift: float, digit: int, value: jax.Array) -> jax.Array:
-    """Returns the base's value with each entry shifted up or down; booleans are negated."""
+def _shift_entries(shift: float, apart: bool, value: jax.Array) -> jax.Array:
+    """Returns the base's value with all entries shifted, by different fractions if `apart`; booleans are negated."""
     value = base_value(value)
     if value.dtype == bool:
         return ~value
-    down = (jnp.arange(value.size) & digit > 0).reshape(value.shape)
-    return value + jnp.where(down, -shift, shift).astype(value.dtype)
+    if not apart:
+        return value + jnp.asarray(shift).astype(value.dtype)
+    # fractions of the index times the golden ratio are at least 0.38 / n from each other
+    fractions = (jnp.arange(value.size, dtype=jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32) * 2.0**-31 - 1
+    return value + (shift * fractions).astype(value.dtype).reshape(value.shape)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import UserData, full_information, grey_box
+from jaxdp.audit.replay import LANE
+from jaxdp.audit.unrecorded import SHIFTS, _shift_entries
 from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import (
     above_threshold_init,
@@ -363,6 +365,18 @@ def test_a_mechanism_of_ones_own():
 
     found = look(release(1.0))
     assert (found.verdict, found.sites[0].site, found.spent) == ("consistent", "mine in update", 1.0)
+
+
+@pytest.mark.parametrize("base", [np.zeros((2, 8)), np.asarray([[3e6], [0.0]]), np.full((3, 1), 7, np.int32)])
+def test_every_choice_of_a_largest_entry_changes_under_a_shift(base):
+    """Checks entries with any indices, and entries far from each other."""
+    chosen = [
+        jax.vmap(
+            lambda value, shift=shift, apart=apart: _shift_entries(shift, apart, value).argmax(axis=0), axis_name=LANE
+        )(jnp.asarray([base]))
+        for shift, apart in SHIFTS
+    ]
+    assert (np.asarray(chosen)[:, 0] != base.argmax(axis=0)).any(axis=0).all()
 
 
 def test_bad_arguments():
