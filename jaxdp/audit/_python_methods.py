@@ -37,9 +37,10 @@ def read_numbers(learner: Any, name: str) -> np.ndarray:
     except AttributeError as error:
         raise WrongArgumentError(f"observe must name attributes of the learner, got {name!r}: {error}") from error
     try:
-        if value is not None:
-            return flatten(value)
-    except (TypeError, ValueError):
+        numbers = flatten(value)
+        if numbers.size and all(leaf is not None for leaf in jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)):
+            return numbers
+    except (OverflowError, TypeError, ValueError):
         pass
     raise WrongArgumentError(f"observe must name attributes with numbers, got {name!r}, which is {value!r}")
 

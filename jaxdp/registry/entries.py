@@ -22,6 +22,7 @@ from jaxdp.simulation.run.values import parameters, select_values
 from jaxdp.validation import check_choice, check_count
 
 PROOFS = ("proved", "claimed", "none")
+BUDGETS = (0.1, 4.0)  # further values of epsilon at which most entries are attacked
 
 
 class Mechanism(NamedTuple):

@@ -34,7 +34,7 @@ def load_plugins(report: Callable[[str], None] = warn_caller) -> None:
             loaded = point.load()
             if callable(loaded):
                 loaded()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             origin = f" of {point.dist.name}" if point.dist is not None else ""
             message = " ".join(str(error).split())
             kind = type(error).__name__

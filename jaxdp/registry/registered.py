@@ -11,20 +11,20 @@ from types import ModuleType
 from typing import Any
 
 from jaxdp.core import Guarantee
-from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
+from jaxdp.registry.entries import BUDGETS, Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.validation import check_choice
 
 HERE = Path(__file__).parent
 MOST = 0.85  # default of `reached`: fraction of the claimed budget that attacks find on correct code with 10^6 trials
-BUDGETS = (0.1, 4.0)  # further values of epsilon at which an entry is attacked if its `grid` has no epsilon
 
 
 class Table(dict[str, Any]):
     """Entries keyed by name. The error for an unknown name lists similar names, or all names if none is similar."""
 
     def __missing__(self, name: str) -> Any:
-        near = difflib.get_close_matches(str(name), self) or list(self)
-        raise KeyError(f"{name}: no entry has this name; similar names: {', '.join(near)}")
+        near = difflib.get_close_matches(str(name), self)
+        names = f"similar names: {', '.join(near)}" if near else f"all names: {', '.join(self)}"
+        raise KeyError(f"{name}: no entry has this name; {names}")
 
 
 def entry_modules() -> Iterator[ModuleType]:

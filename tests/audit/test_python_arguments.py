@@ -76,6 +76,7 @@ class Observed(Constant):
     def update(self, arm, reward):
         super().update(arm, reward)
         self.missing, self.text, self.bounds = None, "text", [math.inf, 1.0]
+        self.huge, self.partly, self.empty = 10**400, [1.0, None], []
         self.mean = [0.0, math.nan if len(self.rewards) == 4 else 1.0]
 
 
@@ -87,6 +88,9 @@ class Observed(Constant):
         (["bounds", "means"], "observe must name attributes of the learner, got 'means': 'Observed' object has no"),
         (["text"], "observe must name attributes with numbers, got 'text', which is 'text'"),
         (["bounds", "missing"], "observe must name attributes with numbers, got 'missing', which is None"),
+        (["huge"], "observe must name attributes with numbers, got 'huge', which is 10000"),
+        (["partly"], r"observe must name attributes with numbers, got 'partly', which is \[1.0, None\]"),
+        (["bounds", "empty"], r"observe must name attributes with numbers, got 'empty', which is \[\]"),
     ],
 )
 def test_what_is_observed_must_be_numbers(observe, message):

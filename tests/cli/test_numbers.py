@@ -14,6 +14,7 @@ from jaxdp.validation import (
     check_choice,
     check_count,
     check_finite,
+    check_number,
     check_within,
     did_you_mean,
     largest_integer,
@@ -112,6 +113,14 @@ def test_names_that_are_nearly_right():
         check_choice("what", "name_7x", many)
     with pytest.raises(ValueError, match=r"what must be one of name_0, .*, name_29, got 'xyz'$"):
         check_choice("what", "xyz", many)
+
+
+@pytest.mark.parametrize("check", [check_count, check_finite, check_number])
+def test_keys_are_no_numbers(check):
+    key = jax.random.key(0)
+    for value in (key, [key, key]):
+        with pytest.raises(ValueError, match=r"^n must be a"):
+            check("n", value)
 
 
 @pytest.mark.parametrize(

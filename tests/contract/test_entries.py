@@ -349,6 +349,14 @@ def test_a_plugin_that_fails_is_a_warning_once(monkeypatch):
         registry.attacks(["laplace"])
 
 
+def test_a_plugin_that_exits_is_a_warning(monkeypatch):
+    monkeypatch.setattr(plugins, "_tried", set())
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("ends", "sys:exit", plugins.GROUP)])
+    told = []
+    plugins.load_plugins(told.append)
+    assert told == ["the entry point ends (sys:exit) was not loaded: SystemExit: "]
+
+
 def test_sources_are_listed():
     lines = registry.listing("learner", sources=True, width=1000).splitlines()
     assert lines[0].split()[-2:] == ["PROOF", "SOURCE"]

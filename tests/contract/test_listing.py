@@ -84,6 +84,8 @@ def test_a_name_that_is_not_there_is_told_with_its_neighbours():
         KeyError, match="exponential_weight: no entry has this name; similar names: exponential_weights"
     ):
         LEARNERS["exponential_weight"]
+    with pytest.raises(KeyError, match="xyz: no entry has this name; all names: laplace, gaussian, "):
+        MECHANISMS["xyz"]
     assert "exponential_weight" not in LEARNERS
     assert LEARNERS.get("exponential_weight") is None
 

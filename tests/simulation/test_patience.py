@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -16,6 +17,7 @@ import xarray as xr
 
 import jaxdp
 from jaxdp.simulation.sweeps import patience, worker
+from jaxdp.simulation.sweeps.remote import RemoteSource
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
 
 LIMIT = 120  # seconds; a test that would wait for ever fails
@@ -88,6 +90,15 @@ def test_it_is_said_what_is_waited_for(monkeypatch, caplog):
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) in (2, 3)
     assert "finished nothing for 0 s; waiting for 35 chunks (35 of 35 running, 0 not started)" in texts[0]
+
+
+def test_time_before_a_first_worker_is_asked_is_not_the_executors():
+    with ThreadPoolExecutor(1) as threads:
+        source = SimpleNamespace(_executor=threads, _patience=patience.Patience(5.0))
+        source._patience._since -= 100
+        threads.submit(time.sleep, 0.05)
+        with pytest.raises(RuntimeError, match="the executor gave up"):  # nothing was packed, which a worker finds
+            RemoteSource._first_description(cast("Any", source), b"")
 
 
 def test_time_that_writing_takes_is_not_the_executors(expected):

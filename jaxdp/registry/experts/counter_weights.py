@@ -25,7 +25,7 @@ ENTRIES = {
     "counter_weights": COUNTER_WEIGHTS,
     "counter_weights_switching": replace(
         COUNTER_WEIGHTS,
-        summary="plays by exponential weights of noisy losses from one counter, over sequences that switch once",
+        summary="plays by exponential weights of noisy losses from one counter, over sequences with at most one switch",
         source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         reached=0.45,  # as for `counter_weights`
         variant={"sequences": classes.switching(num_switches=1)},

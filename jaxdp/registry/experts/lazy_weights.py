@@ -79,8 +79,10 @@ def lazy_weights_distribution(
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
     """Returns each sequence's prior probability: uniform over at most S switches, or from the class's switch rate."""
     listed = itertools.product(range(num_experts), repeat=steps)
-    rate = getattr(sequences, "switch_rate", None)
-    if rate is not None:
+    if hasattr(sequences, "switch_rate"):
+        rate = sequences.switch_rate
+        if rate is None:
+            raise ValueError(f"sequences must have one switch_rate for an exact prior, got {sequences!r}")
         to_each = rate / (num_experts - 1)
         return {e: to_each ** _switches(e) * (1 - rate) ** (steps - 1 - _switches(e)) / num_experts for e in listed}
     chosen = [e for e in listed if _switches(e) <= getattr(sequences, "num_switches", 0)]
@@ -132,7 +134,7 @@ ENTRIES = {
     # Two batches of five rounds, and at most one resample. The losses of the first batch make one expert a rare draw.
     "lazy_weights_switching": replace(
         LAZY_WEIGHTS,
-        summary="keeps a sequence of experts that switches once, drawn by exponential weights, with pure accounting",
+        summary="keeps a sequence of experts with at most one switch, drawn by exponential weights; pure accounting",
         source=f"{LAZY}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "rounds_per_step": 2},
         sizes={"num_experts": 2, "horizon": 10},

@@ -112,5 +112,4 @@ def itself(data):
     return data
 
 
-BUDGETS = (0.1, 4.0)
 SENSITIVITIES = (0.3, 3.0)  # not powers of two

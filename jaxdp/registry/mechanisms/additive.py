@@ -11,8 +11,8 @@ from jaxdp import mechanisms
 from jaxdp.audit import Domain, perturb_entries
 from jaxdp.core import default_float
 from jaxdp.mechanisms.numerical import vector_delta
+from jaxdp.registry.entries import BUDGETS
 from jaxdp.registry.mechanisms._releases import (
-    BUDGETS,
     NUMBERS,
     SENSITIVITIES,
     UNIT,

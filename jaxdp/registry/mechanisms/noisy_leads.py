@@ -5,7 +5,8 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.audit import Domain, perturb_entries
 from jaxdp.core import default_float
-from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces, mechanism_entry
+from jaxdp.registry.entries import BUDGETS
+from jaxdp.registry.mechanisms._releases import UNIT, Pair, claim, for_sensitivity, laplaces, mechanism_entry
 
 ORDER = 40  # position of the entries in lists
 

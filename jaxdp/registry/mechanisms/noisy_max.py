@@ -6,8 +6,8 @@ from jaxdp import mechanisms
 from jaxdp.audit import Domain, perturb_entries
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.registry.distributions import noisy_max_distribution
+from jaxdp.registry.entries import BUDGETS
 from jaxdp.registry.mechanisms._releases import (
-    BUDGETS,
     NUMBERS,
     SENSITIVITIES,
     UNIT,

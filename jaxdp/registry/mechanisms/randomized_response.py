@@ -12,8 +12,8 @@ from jaxdp.audit import Domain, replace_one_row
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.core import default_float
 from jaxdp.registry.distributions import budget_of, label_distribution, two_ends
+from jaxdp.registry.entries import BUDGETS
 from jaxdp.registry.mechanisms._releases import (
-    BUDGETS,
     SENSITIVITIES,
     Pair,
     Params,

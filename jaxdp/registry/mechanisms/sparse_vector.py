@@ -9,8 +9,8 @@ from jaxdp import mechanisms
 from jaxdp.audit import Domain, perturb_entries
 from jaxdp.mechanisms.numerical import sparse_vector_delta
 from jaxdp.registry.distributions import above_threshold_distribution
+from jaxdp.registry.entries import BUDGETS
 from jaxdp.registry.mechanisms._releases import (
-    BUDGETS,
     SENSITIVITIES,
     UNIT,
     Pair,

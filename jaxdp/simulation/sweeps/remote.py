@@ -138,6 +138,7 @@ class RemoteSource:
     def _first_description(self, packed: bytes) -> tuple[dict[str, Any], list[str]]:
         """Returns the identity of the sweep `packed` on the first worker that responds, and this worker's devices."""
         future = _submit(self._executor, describe, packed)
+        self._patience.restart()
         try:
             self._patience.wait([future], "a first worker")
         finally:
