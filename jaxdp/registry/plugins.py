@@ -49,32 +49,25 @@ def import_modules(names: Iterable[str]) -> None:
 
     Raises:
         ValueError: if a name is not a dotted name, a module does not exist, its import fails, or it registers nothing.
-            A module that other code has already imported is accepted if users have registered any entry.
+            A module registers an entry if it runs, or imports a module that runs, when `jaxdp.register` is called.
     """
+    from jaxdp.registry.registered import REGISTERING  # a late import: this module imports all entries
+
     folder = str(Path.cwd())
     if folder not in sys.path and "" not in sys.path:
         sys.path.insert(0, folder)
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ValueError(f"with must be the dotted name of a module, got {name!r}")
-        is_loaded, before = name in sys.modules, _registered_ids()
         try:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:
             raise ValueError(
                 f"with must name a module that can be imported, got {name!r}: {type(error).__name__}{_origin(error)}"
             ) from error
-        # A module that had been imported before may have registered its entries at that time.
-        if name not in _imported and _registered_ids() == ({} if is_loaded else before):
+        if name not in REGISTERING:  # a module that was imported before registered its entries at that time
             raise ValueError(f"with must name a module that calls jaxdp.register, got {name!r}, which does not")
         _imported[name] = None
-
-
-def _registered_ids() -> dict[str, int]:
-    """Returns `id(entry)` of each entry that users have registered, keyed by name."""
-    from jaxdp.registry.registered import user_entries  # a late import, because `registered` imports all entries
-
-    return {name: id(entry) for name, entry in user_entries().items()}
 
 
 def _origin(error: BaseException) -> str:

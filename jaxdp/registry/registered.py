@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import importlib
+import inspect
 import math
 import pkgutil
 from collections.abc import Iterator
@@ -80,6 +81,7 @@ TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
 }
 KINDS = tuple(TABLES)
 _NAMES_OF_LIBRARY = frozenset(_ENTRIES)
+REGISTERING: set[str] = set()  # names of the modules that were running when `register` was called
 
 
 def register(name: str, entry: Entry, *, replace: bool = False) -> None:
@@ -120,6 +122,10 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     for _, table in TABLES.values():
         table.pop(name, None)
     table_of_kind[name] = entry
+    frame = inspect.currentframe()
+    while frame is not None:
+        REGISTERING.add(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back
 
 
 def user_entries() -> dict[str, Any]:

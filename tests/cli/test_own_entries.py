@@ -173,6 +173,7 @@ def test_modules_that_register_nothing_are_refused_in_one_sentence(name, tmp_pat
 
 
 def test_a_module_of_python_is_refused(monkeypatch):
-    monkeypatch.setattr("jaxdp.registry.registered.user_entries", dict)
+    """Checks a module that was imported before, although another module has registered an entry."""
+    monkeypatch.setitem(registry.LEARNERS, "mine", registry.LEARNERS["rucb"])
     with pytest.raises(ValueError, match=r"with must name a module that calls jaxdp\.register, got 'os'"):
         registry.import_modules(["os"])
