@@ -21,7 +21,9 @@ KEYS = 4096  # keys for each run
 # Shifts of recorded values show which outputs depend on them. A shift is (signed size, whether entries move apart): all
 # entries move by the size, or each by another fraction of it. A choice of a largest or smallest entry among some of the
 # n entries of a value changes under at least one shift, unless they differ by 5e8 / n or more.
-SHIFTS = tuple((sign * size, apart) for size, apart in ((1.0, False), (1e6, False), (1e9, True)) for sign in (1, -1))
+SHIFTS = tuple(
+    (sign * size, by_index) for size, by_index in ((1.0, False), (1e6, False), (1e9, True)) for sign in (1, -1)
+)
 GOLDEN = 2654435769  # 2^32 divided by the golden ratio
 
 
@@ -163,9 +165,9 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
     steps = played.steps[: max(change.step for change in changed) + 1]
     base_streams = jax.tree.map(lambda x: x[:1], played.streams)
     independent = [[mask.copy() for mask in change.where] for change in changed]
-    for shift, apart in SHIFTS:
+    for shift, by_index in SHIFTS:
         other = replay(
-            played.scene, steps, played.key, base_streams, np.full(1, -1), use=partial(_shift_entries, shift, apart)
+            played.scene, steps, played.key, base_streams, np.full(1, -1), use=partial(_shift_entries, shift, by_index)
         )
         for masks, change in zip(independent, changed, strict=True):
             for mask, base, new_value in zip(masks, change.base, other.views[change.step][change.what], strict=True):
@@ -175,12 +177,12 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
     return True
 
 
-def _shift_entries(shift: float, apart: bool, value: jax.Array) -> jax.Array:
-    """Returns the base's value with all entries shifted, by different fractions if `apart`; booleans are negated."""
+def _shift_entries(shift: float, by_index: bool, value: jax.Array) -> jax.Array:
+    """Returns the base's value with all entries shifted, by different fractions if `by_index`; booleans are negated."""
     value = base_value(value)
     if value.dtype == bool:
         return ~value
-    if not apart:
+    if not by_index:
         return value + jnp.asarray(shift).astype(value.dtype)
     # fractions of the index times the golden ratio are at least 0.38 / n from each other
     fractions = (jnp.arange(value.size, dtype=jnp.uint32) * jnp.uint32(GOLDEN)).astype(jnp.float32) * 2.0**-31 - 1

@@ -372,9 +372,10 @@ def test_every_choice_of_a_largest_entry_changes_under_a_shift(base):
     """Checks entries with any indices, and entries far from each other."""
     chosen = [
         jax.vmap(
-            lambda value, shift=shift, apart=apart: _shift_entries(shift, apart, value).argmax(axis=0), axis_name=LANE
+            lambda value, shift=shift, by_index=by_index: _shift_entries(shift, by_index, value).argmax(axis=0),
+            axis_name=LANE,
         )(jnp.asarray([base]))
-        for shift, apart in SHIFTS
+        for shift, by_index in SHIFTS
     ]
     assert (np.asarray(chosen)[:, 0] != base.argmax(axis=0)).any(axis=0).all()
 
