@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.core.ids import check_ids
 from jaxdp.core.made_by import MadeBy, shorten
 from jaxdp.validation import check_count
 
@@ -127,14 +128,9 @@ class Visits:
             A schedule with the same number of rounds.
 
         Raises:
-            ValueError: if ids are not a vector of integers or strings, or are empty.
+            ValueError: if ids are not a vector of at least one id, or are not all integers or all strings.
         """
-        array = np.asarray(ids)
-        are_texts = array.dtype.kind in "OT" and all(isinstance(one, str) for one in array.ravel().tolist())
-        if array.ndim != 1 or not array.size or not (are_texts or array.dtype.kind in "iuUS"):
-            raise ValueError(
-                f"ids must be a vector of integers or texts, at least one, got {array.dtype} of shape {array.shape}"
-            )
+        array = check_ids("ids", ids)
         _, first, index = np.unique(array, return_index=True, return_inverse=True)
         return cls(np.argsort(np.argsort(first))[index], f"from_ids(<{len(array)} values>)")
 

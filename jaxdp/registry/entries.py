@@ -141,8 +141,7 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function of the entry takes a size of that name, `variant` has this name, or a size
-                without a default is None.
+            ValueError: if no function takes a size of that name, `variant` has it, or a size without a default is None.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -201,17 +200,14 @@ class Entry:
         names = self._names()
         for size in sizes:
             if size not in names:
-                raise ValueError(
-                    f"sizes must be arguments of the factory or of another function of the entry, got {size!r}"
-                )
+                raise ValueError(f"sizes must be arguments of the factory or of another function, got {size!r}")
 
     def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         self._check_sizes(sizes)
-        makers = (getattr(self, name, None) for name in ("factory", "params", "guarantee", "release"))
-        taken = [parameter for function in makers if function for parameter in parameters(function).values()]
-        for name in {parameter.name for parameter in taken if parameter.default is parameter.empty}:
-            if name in sizes and sizes[name] is None:
-                raise ValueError(f"{name} must not be None, because it has no default")
+        makers = [getattr(self, name, None) for name in ("factory", "params", "guarantee", "release")]
+        for parameter in (each for maker in makers if maker for each in parameters(maker).values()):
+            if parameter.default is parameter.empty and sizes.get(parameter.name, 1) is None:
+                raise ValueError(f"{parameter.name} must not be None, because it has no default")
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
     def _bind_sizes(self, function: Callable[..., Any]) -> Callable[..., Any]:
