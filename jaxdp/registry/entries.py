@@ -5,6 +5,7 @@ are among their arguments. So an entry at other sizes has a matching environment
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -205,7 +206,7 @@ class Entry:
     def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         self._check_sizes(sizes)
         makers = [getattr(self, name, None) for name in ("factory", "params", "guarantee", "release")]
-        for parameter in (each for maker in makers if maker for each in parameters(maker).values()):
+        for parameter in itertools.chain(*(parameters(maker).values() for maker in makers if maker)):
             if parameter.default is parameter.empty and sizes.get(parameter.name, 1) is None:
                 raise ValueError(f"{parameter.name} must not be None, because it has no default")
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
