@@ -38,7 +38,7 @@ def check_integers(name: str, leaf: Any) -> None:
     """Raises a ValueError if a leaf has an integer that JAX's type of its dtype cannot hold. Errors call it `name`."""
     is_python = isinstance(leaf, int) and not isinstance(leaf, bool)
     dtype = int if is_python else getattr(leaf, "dtype", None)
-    if dtype not in (int, np.int64, np.uint64):
+    if dtype not in (int, np.int64, np.uint64) or isinstance(leaf, jax.Array):  # JAX has checked its own arrays
         return
     limits = np.iinfo(jax.dtypes.canonicalize_dtype(dtype))
     for extreme in (int(np.min(leaf)), int(np.max(leaf))) if np.size(leaf) else ():

@@ -13,6 +13,7 @@ import xarray as xr
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
+from jaxdp.checks import check_leaves
 from jaxdp.simulation.run.values import is_list
 
 KEY = partial(jax.random.key, 3)
@@ -66,6 +67,11 @@ def test_integers_that_jax_would_wrap_are_refused(value):
         ):
             with pytest.raises(ValueError, match=rf"^params.* must have integers in .*, got {value}; set JAX_ENABLE"):
                 action()
+
+
+def test_traced_integers_of_64_bits_are_leaves():
+    with jax.enable_x64(True):
+        jax.eval_shape(lambda count: check_leaves("state", count), jax.ShapeDtypeStruct((), np.int64))
 
 
 def test_only_what_varies_is_stacked():
