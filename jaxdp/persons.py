@@ -88,7 +88,7 @@ def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Lea
         >>> learner = jaxdp.per_person(jaxdp.bandits.ucb_central(num_arms=2), reports=2)
         >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1], visits=visits), horizon=5000)
         >>> print(run.guarantee(epsilon=1.0)["learner"])
-        1-DP (rounding: delta 4e-10), central, one person
+        1-DP (rounding: delta 5e-10), central, one person
         >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
         >>> bool(outputs["pseudo_regret"][-1] < 400)
         True

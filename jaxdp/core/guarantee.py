@@ -9,7 +9,7 @@ from jaxdp.core.accounting import dp_event
 from jaxdp.core.composition import at_user_level, compose_claims
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import shorten
-from jaxdp.core.shown import budget_text, guarantee_rows, page
+from jaxdp.core.shown import budget_text, guarantee_rows, page, rounded_up
 from jaxdp.validation import (
     check_above,
     check_at_least,
@@ -207,7 +207,8 @@ class Guarantee:
         return page(str(self), "guarantee", guarantee_rows(self))
 
     def __str__(self) -> str:
-        rounding = f" (rounding: delta {self.numerical_delta:.1g})" if self.is_private and self.numerical_delta else ""
+        delta = self.numerical_delta if self.is_private else None
+        rounding = f" (rounding: delta {rounded_up(delta, 1)})" if delta else ""
         return f"{budget_text(self)}{rounding}, {self.trust_model}, {self.privacy_unit}"
 
     @property
@@ -217,7 +218,9 @@ class Guarantee:
             return "no claim"
         if self.numerical_delta is None:
             return "up to floating point: no bound on what rounding adds is stated"
-        return f"rounding adds at most {self.numerical_delta:.3g} to delta" if self.numerical_delta else "exact"
+        return (
+            f"rounding adds at most {rounded_up(self.numerical_delta, 3)} to delta" if self.numerical_delta else "exact"
+        )
 
     def epsilon_at(self, delta: float) -> float:
         """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.

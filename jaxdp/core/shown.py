@@ -4,6 +4,7 @@ import html
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from jaxdp.core.interface import text as spaces
@@ -84,6 +85,14 @@ def rows_of(value: Any) -> Rows:
     if hasattr(value, "features_public"):
         rows.append(("features", "public" if value.features_public else "private"))
     return [*rows, ("values", _values(value.params))]
+
+
+def rounded_up(value: float, digits: int) -> str:
+    """Returns a number with this number of significant digits, rounded up, for example "2e-10" for 1.01e-10.
+
+    The number is first rounded to 12 digits, because its own computation is not more precise.
+    """
+    return f"{float(Context(digits, ROUND_CEILING).create_decimal(f'{value:.12g}')):.{digits}g}"
 
 
 def budget_text(claim: Any) -> str:

@@ -62,7 +62,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         >>> from jaxdp.estimation import debiased_rr, objective_perturbation
         >>> print(claims_for_persons(objective_perturbation(), [1, 1, 1, 2], epsilon=1.0, delta=1e-6))
         (1, 1e-06)-DP (rounding: delta 5e-08), central, one label
-        (3, 1.11073e-05)-DP (rounding: delta 5e-07), central, one person (up to 3 labels)
+        (3, 1.11073e-05)-DP (rounding: delta 6e-07), central, one person (up to 3 labels)
         >>> print(claims_for_persons(debiased_rr(privacy_unit="person"), [1, 1, 1, 2], epsilon=1.0))
         1-DP, local, one label
         1-DP, local, one person (up to 3 labels)

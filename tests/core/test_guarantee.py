@@ -327,6 +327,9 @@ def test_what_arithmetic_adds_to_delta():
         "no claim",
     ]
     assert str(drifts) == "0.5-DP (rounding: delta 1e-10), central, one label"
+    more = Guarantee.pure(0.5, **ABOUT, numerical_delta=1.4901e-9)
+    assert "delta 2e-09)" in str(more)  # a bound is rounded up
+    assert more.arithmetic == "rounding adds at most 1.5e-09 to delta"
     assert str(exact) == str(unknown) == "0.5-DP, central, one label"
     assert drifts.to_dict()["numerical_delta"] == 1e-10
     for delta in (-1e-9, 1.0, math.nan):
