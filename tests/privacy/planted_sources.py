@@ -208,7 +208,7 @@ TABLE = {
     "NaN that passes a clip": learner("clips no NaN"),
     "sensitivity of the larger end": learner("sensitivity of the larger end", "inputs"),
     "scores rounded to a grid": mechanism("noisy_max_laplace", rounded_scores),
-    "every bound taken for 1": mechanism("randomize_scalar", unit_bound, "bound=3"),
+    "a sign at an epsilon of 1": mechanism("randomize_scalar", epsilon_of_one, "epsilon=0.1"),
     "a record that switches the noise off": mechanism("laplace", noise_off),
     "a radius rounded to a power of two": mechanism("vector_randomizer_l2", radius_rounded),
     # Of the keys 0 to 19, six in 32 bits and twelve in 64 find inputs with a sum near 20; key 8 does in both.
