@@ -39,8 +39,8 @@ def check_ids(name: str, ids: Any) -> np.ndarray:
 
 def id_kind(value: Any) -> str:
     """Returns "text", "integer", or the name of another type, such as "float" for a missing id."""
-    if isinstance(value, str):
-        return "text"
+    if isinstance(value, str | bytes):
+        return "text" if isinstance(value, str) else "bytes"
     if isinstance(value, bool):
         return "bool"
     try:

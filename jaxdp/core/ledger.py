@@ -116,7 +116,9 @@ class Ledger:
             name = "epsilon" if self.accounting == "sums" else "rho"
             left = f"{name} {float(self._balance(spent)):.9g} and delta {float(self._most_delta - spent.delta):.9g}"
             whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
-            hint = " (make the ledger with a delta, which covers rounding)" if cost.delta and not self.delta else ""
+            fits_except_delta = self._balance(spent.plus(cost)) >= 0 and not guarantee.delta
+            needs_delta = fits_except_delta and not self.delta
+            hint = " (make the ledger with a delta, which covers rounding)" if needs_delta else ""
             raise ValueError(
                 f"guarantee must fit into the budget that is left for {whose}, {left}{hint}, got {guarantee}"
             )

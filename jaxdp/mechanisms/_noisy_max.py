@@ -40,9 +40,9 @@ def noisy_max(
     Args:
         key: a PRNG key.
         scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, without NaN; infinite scores of one sign
-            are equal. Traced scores cannot be
-            checked: if one is NaN, the index is 0 for every key, and not private. Keep counts as integers: float32
-            would round a count beyond 2^24 before noise is added, and the claim would not hold.
+            are equal. Traced scores cannot be checked: if one is NaN, the index is 0 for every key, and not private.
+            Keep counts as integers: float32 would round a count beyond 2^24 before noise is added, and the claim would
+            not hold.
         epsilon: [] float > 0, may be traced; infinity gives the exact argmax, with ties broken at random. A traced NaN,
             zero or negative number gives meaningless indices.
         sensitivity: [] float > 0, may be traced: the maximum change of any single score, if scores may change in

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.core import leaf_rounded_down
+from jaxdp.core import leaf_rounded_down, scalar_leaf
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
 from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, shape_of, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
@@ -85,11 +85,11 @@ def above_threshold_init(
     share = SPLITS[check_choice("split", split, tuple(SPLITS))]
     number, epsilon = epsilon, positive_scalar("epsilon", epsilon)
     if not isinstance(number, jax.Array):
-        check_laplace(float(number), times=LARGEST_TIMES)
-        if float(epsilon) > float(number):
-            epsilon = jnp.asarray(leaf_rounded_down("epsilon", float(number)))
+        budget = check_laplace(float(number), times=LARGEST_TIMES)
+        epsilon = jnp.asarray(leaf_rounded_down("epsilon", budget), epsilon.dtype)
     if not isinstance(sensitivity, jax.Array):
-        sensitivity = round_up(check_positive("sensitivity", sensitivity), epsilon.dtype)
+        scalar_leaf("sensitivity", check_positive("sensitivity", sensitivity))  # refuses numbers beyond float32
+        sensitivity = round_up(float(sensitivity), epsilon.dtype)
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
     if not isinstance(threshold, jax.Array):
         check_number("threshold", threshold)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from scipy.special import expit
 
@@ -181,9 +182,10 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
     """
     for name, values in (("margins", margins), ("reports", reports), ("epsilon", epsilon)):
         refuse_masked(name, values)
-    if not isinstance(reports, jax.Array):
-        refuse_private("reports", "0 or 1", ~np.isin(reports, (0, 1)))
+    is_checked = not isinstance(reports, jax.Array)  # reading an array's values would wait for the device
     margins, reports = jnp.asarray(margins), jnp.asarray(reports)
+    if is_checked and not isinstance(reports, Tracer):  # a list may have traced entries
+        refuse_private("reports", "0 or 1", ~np.isin(np.asarray(reports), (0, 1)))
     dtype = (
         jnp.float64 if margins.dtype == jnp.float64 else default_float()
     )  # not epsilon's dtype, because float16 would round epsilon

@@ -47,7 +47,10 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     check_different("x", x, over)
     check_probability("confidence", confidence)
     labels = values[x]
-    points = labels.astype(float) if labels.dtype.kind in "iuf" else xr.full_like(labels, np.nan, float)
+    try:
+        points = xr.full_like(labels, np.nan, float) if labels.dtype.kind in "mM" else labels.astype(float)
+    except (TypeError, ValueError):
+        points = xr.full_like(labels, np.nan, float)
     if len(np.unique(points)) < 2 or not bool(((points > 0) & np.isfinite(points)).all()):
         raise ValueError(
             f"{x} must have at least two different values, positive and finite, got {labels.values.tolist()}"

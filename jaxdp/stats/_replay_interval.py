@@ -38,7 +38,7 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     Warns:
         RuntimeWarning: if there is only one seed. Means of different seeds may differ by more than the sampling error
             of the rounds, because learners with different seeds may learn from different rounds. If the mean reward is
-            more than 289 standard deviations (6.7 million in 64 bits) from 0, because the variance is then inexact.
+            more than 289 standard deviations (6.7 million in 64 bits) from 0, because the variance may then be inexact.
 
     Raises:
         ValueError: if totals are not a Dataset, or lack an outcome or the dimension `over`; or if confidence is outside
@@ -91,10 +91,12 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
     reward = totals.reward / played.where(played > 0)
     rounds_if_several = played.where(played > 1)
     spread = totals.squared_reward / played - reward**2
-    if digits.kind == "f" and ((spread != 0) & (abs(spread) < 100 * np.finfo(digits).eps * reward**2)).any():
+    is_binary = totals.squared_reward == totals.reward  # their sums are exact
+    is_inexact = (spread != 0) & ~is_binary & (abs(spread) < 100 * np.finfo(digits).eps * reward**2)
+    if digits.kind == "f" and is_inexact.any():
         warn_caller(
-            f"rewards differ so little beside their mean that sums in {digits} do not show their variance: intervals "
-            "are inexact; subtract a public constant from the rewards, or compute totals in 64 bits",
+            f"rewards differ so little beside their mean that sums in {digits} may not show their variance: intervals "
+            "may be inexact; subtract a public constant from the rewards, or compute totals in 64 bits",
             RuntimeWarning,
         )
     variance = spread.clip(0) * played / (rounds_if_several - 1)

@@ -26,8 +26,10 @@ def _lazy_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 
 def _counter_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    rate = min(num_switches / max(horizon - 1, 1), 1 - 1 / horizon)  # a rate of 1 has no prior
-    sequences = classes.markov(switch_rate=rate) if num_switches else classes.static()
+    if not num_switches or horizon == 1:
+        return experts.counter_weights(num_experts=num_experts, horizon=horizon)
+    rate = min(num_switches / (horizon - 1), 1 - 1 / horizon)  # a rate of 1 has no prior
+    sequences = classes.markov(switch_rate=rate)
     return experts.counter_weights(num_experts=num_experts, horizon=horizon, sequences=sequences)
 
 

@@ -47,10 +47,10 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
         Assumption 4.4.
     """
     matrix = between("covariance", covariance, -np.inf, np.inf)
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or not matrix.size:
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or not matrix.shape[-1]:
         raise ValueError(f"covariance must have shape [..., dim, dim], got {matrix.shape}")
-    gap = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=(-1, -2))
-    if (gap > ASYMMETRY * np.abs(matrix).max(axis=(-1, -2))).any():
+    gap = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=(-1, -2), initial=0)
+    if (gap > ASYMMETRY * np.abs(matrix).max(axis=(-1, -2), initial=0)).any():
         raise ValueError(f"covariance must be symmetric, got entries that differ from their transpose by {gap.max():g}")
     return np.linalg.eigvalsh(matrix)[..., 0]
 

@@ -64,6 +64,9 @@ def test_deltas_add_up_with_those_of_the_arithmetic():
     message = r"epsilon 1 and delta 0 \(make the ledger with a delta, which covers rounding\), got 0\.1-DP"
     with pytest.raises(ValueError, match=message):
         Ledger(epsilon=1.0).spend(pure(0.1, numerical_delta=1e-9))
+    for cost in (pure(2.0, numerical_delta=1e-9), Guarantee.approximate(0.1, 1e-5, **ABOUT)):
+        with pytest.raises(ValueError, match=r"epsilon 1 and delta 0, got"):  # a delta for rounding would not help
+            Ledger(epsilon=1.0).spend(cost)
     with pytest.raises(ValueError, match=r"epsilon 0\.9 and delta 4e-07, got"):
         ledger.spend(claim)
     counted = Ledger(epsilon=1.0, delta=1e-6, accounting="zcdp")

@@ -4,6 +4,7 @@ import json
 import math
 import secrets
 from fractions import Fraction
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -75,6 +76,14 @@ def test_the_loss_has_a_slope_and_takes_a_budget_a_report():
     epsilons = jnp.asarray([1.0, 2.0])
     slopes = jax.jit(jax.grad(lambda m: debiased_loss(m, jnp.ones(2, jnp.int32), epsilons).sum()))(jnp.zeros(2))
     np.testing.assert_allclose(slopes, -0.5 / np.tanh(np.asarray([0.5, 1.0])), rtol=1e-5)
+
+
+def test_a_list_of_reports_may_have_traced_entries():
+    def loss(report: Any) -> Any:
+        reports: Any = [report, 1]
+        return debiased_loss(jnp.ones(2), reports, 1.0)
+
+    np.testing.assert_allclose(jax.jit(loss)(1), loss(1), rtol=1e-6)
 
 
 def test_the_loss_takes_any_numbers_and_refuses_other_shapes():

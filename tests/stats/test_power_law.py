@@ -107,6 +107,12 @@ def test_values_that_have_no_logarithm():
     assert np.isnan(single.high)
 
 
+def test_numbers_may_be_objects():
+    values = xr.DataArray(np.asarray([[1.0, 3.0], [2.0, 5.0]]), {"round": [1.0, 2.0]}, ("seed", "round"))
+    objects = values.assign_coords(round=np.asarray([1, 2.0], object))
+    assert power_law(objects, "round").exponent.item() == power_law(values, "round").exponent.item()
+
+
 @pytest.mark.parametrize("rounds", [[5.0], [0.0, 1.0], [1.0, math.inf], [1.0, math.nan], [2.0, 2.0], ["a", "b"]])
 def test_bad_places(rounds):
     values = xr.DataArray(np.ones((2, len(rounds))), {"round": rounds}, ("seed", "round"))

@@ -163,6 +163,7 @@ def test_arguments_broadcast():
     assert found.shape == (2, 3)
     assert found[1, 2] == bounds.local_semi_norm_lower(1.0, 1000, 3)
     assert bounds.coverage(np.stack([np.eye(2), 2 * np.eye(2)])).tolist() == [1, 2]
+    assert bounds.coverage(np.zeros((0, 2, 2))).tolist() == []
 
 
 def wrong_values():

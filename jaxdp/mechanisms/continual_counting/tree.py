@@ -98,7 +98,7 @@ def tree_counter(
 
     Deviations:
         Blocks are summed as integers (float entries in multiples of 2^-20), and Laplace noise is added to these sums as
-        in `laplace`. With float entries the noise covers the rounding of every block that holds a changed entry, for
+        in `laplace`. With float entries, Laplace noise covers the rounding of every block with a changed entry, for
         units that change one entry of each counter. Only releases and estimates are rounded to floats, so rounding
         errors do not accumulate. With Gaussian noise the errors of estimates are integers, too, in grid steps of at
         most 2^-24 of the fresh noise's standard deviation: fresh noise, plus a rounded function of earlier noise. So

@@ -69,7 +69,7 @@ def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
             )
     all_leaves = list(zip(*(leaves for leaves, _ in trees), strict=True))
     for leaves in all_leaves:
-        for leaf in leaves:
+        for leaf in {id(leaf): leaf for leaf in leaves}.values():
             check_integers("params", leaf)  # JAX would wrap integers of an array
         shapes = {np.shape(leaf) for leaf in leaves}
         if len(shapes) > 1:

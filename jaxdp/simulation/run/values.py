@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxdp.core import default_float
-from jaxdp.validation import did_you_mean
+from jaxdp.validation import did_you_mean, refuse_masked
 
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 Taker = tuple[str, Callable[..., Any]]  # (name for errors, function that takes values)
@@ -82,10 +82,14 @@ def is_list(values: Any) -> bool:
 
 def as_list(name: str, values: Any) -> list[Any]:
     """Returns the values of an axis as a list. Raises a ValueError for a single value or a string."""
+    refuse_masked(name, values)
     if hasattr(values, "__array__"):
         values = np.asarray(values).tolist()
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"axes must be sequences of values, got {name}={values!r}")
+    values = list(values)
+    for value in values:
+        refuse_masked(name, value)
     return [plain(value) for value in values]
 
 

@@ -81,7 +81,7 @@ def test_values(name):
         ([[0.5, None], [0.5, 0.5]], r"must be numbers, got dtype object"),
         ([[True, False], [True, True]], r"must be numbers, got dtype bool"),
         ([[0.5, 0.5], [0.5]], r"must be an array of numbers, got"),
-        (np.ma.masked_greater([[0.5, 0.7], [0.3, 0.5]], 0.6), r"must have no masked entries, got masked_array"),
+        (np.ma.masked_greater([[0.5, 0.7], [0.3, 0.5]], 0.6), r"must have no masked entries, got 1 of them"),
     ],
 )
 def test_matrices(matrix, message):
@@ -101,7 +101,7 @@ def test_matrices(matrix, message):
         ([True, False], r"utilities must be numbers, got dtype bool"),
         ([[0.0, 1.0], [1.0, 0.0]], r"utilities must be a vector of at least two arms, got shape \(2, 2\)"),
         ([1e308, -1e308], r"utilities must have finite differences, got"),
-        (np.ma.masked_greater([0.0, 1.0], 0.5), r"utilities must have no masked entries, got masked_array"),
+        (np.ma.masked_greater([0.0, 1.0], 0.5), r"utilities must have no masked entries, got 1 of them"),
     ],
 )
 def test_utilities(utilities, message):
