@@ -14,8 +14,8 @@ def check_ids(name: str, ids: Any) -> np.ndarray:
     """Returns public ids as a vector in which NumPy finds equal ids, so that no person counts as several.
 
     Raises:
-        ValueError: if ids are not a vector of at least one id, have masked entries, or are not all text or all
-            integers. Missing ids (NaN, None) are neither. The error shows types, but no ids.
+        ValueError: if ids are not a vector of at least one id, have masked entries, or are not all text, all bytes or
+            all integers. Missing ids (NaN, None) are none of these. The error shows types, but no ids.
     """
     refuse_masked(name, ids)
     try:

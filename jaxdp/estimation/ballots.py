@@ -40,8 +40,7 @@ class CentralParams(Params):
     """Values that a sweep may vary; only K-norm noise uses `epsilon`.
 
     Attributes:
-        noise_multiplier: [] float >= 0, standard deviation of Gaussian noise divided by the sensitivity; 0 at epsilon =
-            inf, and for K-norm noise.
+        noise_multiplier: [] float >= 0, Gaussian standard deviation / sensitivity; 0 at epsilon = inf, and for K-norm.
     """
 
     noise_multiplier: Scalar
@@ -62,14 +61,11 @@ class LocalParams(Params):
 def ballot_sensitivity(num_items: int) -> float:
     """Returns the L2 sensitivity of S, the sum of y x over ballots and pairs, to one ballot: sqrt(m (m^2 - 1) / 3).
 
-    Two opposite rankings without ties attain this bound; ties and unranked items are covered. Proof:
-    `docs/proofs/ballots.md`.
+    Two opposite rankings without ties attain this bound; ties and unranked items are covered. The result is in float64.
+    Proof: `docs/proofs/ballots.md`.
 
     Args:
         num_items: m >= 1.
-
-    Returns:
-        The sensitivity, float64.
 
     Raises:
         ValueError: if num_items < 1.

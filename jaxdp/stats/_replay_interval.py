@@ -91,9 +91,9 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
     reward = totals.reward / played.where(played > 0)
     rounds_if_several = played.where(played > 1)
     spread = totals.squared_reward / played - reward**2
-    is_binary = totals.squared_reward == totals.reward  # their sums are exact
-    is_inexact = (spread != 0) & ~is_binary & (abs(spread) < 100 * np.finfo(digits).eps * reward**2)
-    if digits.kind == "f" and is_inexact.any():
+    is_binary = totals.squared_reward == totals.reward  # sums of 0 and 1, or of integers, are exact
+    resolution = np.finfo(digits).eps if digits.kind == "f" else 0.0
+    if ((spread != 0) & ~is_binary & (abs(spread) < 100 * resolution * reward**2)).any():
         warn_caller(
             f"rewards differ so little beside their mean that sums in {digits} may not show their variance: intervals "
             "may be inexact; subtract a public constant from the rewards, or compute totals in 64 bits",

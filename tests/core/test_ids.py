@@ -56,7 +56,7 @@ def test_ids_that_may_not_compare_as_equal_are_refused(ids, got):
 
 
 def test_a_claim_for_persons_refuses_missing_ids():
-    """NaN breaks the order of a sort, so that NumPy finds several persons with one id."""
+    """Checks ids with NaN, which breaks the order of a sort, so that NumPy would find several persons with one id."""
     ids = np.asarray([7, np.nan, 3, np.nan, 7, 3, np.nan, 7, np.nan, 3, 7], object)
     with pytest.raises(ValueError, match="persons must be ids that are all text or all integers, got float, integer"):
         claims_for_persons(debiased_rr(), ids, epsilon=1.0)

@@ -39,6 +39,15 @@ def test_rewards_with_a_large_offset_are_warned_of():
         assert half_width(1e4, np.float32) != pytest.approx(right, rel=0.1)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_sums_of_integers_and_of_binary_rewards_are_exact(dtype):
+    """Checks that neither integers nor rewards of 0 and 1 are warned of, although all rewards but one are 1."""
+    sums = {"matched": 10**6, "reward": 10**6 - 1, "squared_reward": 10**6 - 1}
+    interval = replay_interval(xr.Dataset({name: ("seed", np.full(5, total, dtype)) for name, total in sums.items()}))
+    assert (interval.high - interval.low).item() == pytest.approx(2 * 1.96e-6, rel=0.01)
+
+
 def share_covered(low, high):
     return float(((low < 0) & (high > 0)).mean())
 

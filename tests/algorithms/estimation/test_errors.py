@@ -270,7 +270,7 @@ def test_a_single_label_is_refused():
 
 @pytest.mark.parametrize("name", ["features", "labels", "offset"])
 def test_masked_entries_are_refused(name):
-    """The numbers behind a mask, such as -999 for a missing one, are no data."""
+    """Checks that numbers behind a mask, such as -999 for a missing entry, are not used as data."""
     data = {"features": FEATURES, "labels": LABELS, "offset": np.zeros(3)}
     data[name] = np.ma.array(data[name], mask=np.arange(data[name].size).reshape(data[name].shape) == 1)
     message = rf"{name} must have no masked entries, got 1 of them"
