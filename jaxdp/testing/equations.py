@@ -19,12 +19,14 @@ def is_integer(var: Any) -> bool:
     return jnp.issubdtype(var.aval.dtype, jnp.integer)
 
 
-def indices_of(eqn: Any) -> np.ndarray:
-    """Returns the indices, counted over a flat array, that an equation may take out of an array; all if unknown."""
+def indices_of(eqn: Any, output: int) -> np.ndarray:
+    """Returns the flat indices of the elements of an array that an equation's output may contain; all if unknown."""
     indices, params = np.arange(eqn.invars[0].aval.size).reshape(eqn.invars[0].aval.shape), eqn.params
     if eqn.primitive.name == "slice":
         steps = params["strides"] or (1,) * indices.ndim
         indices = indices[tuple(map(slice, params["start_indices"], params["limit_indices"], steps))]
+    elif eqn.primitive.name == "unstack":
+        indices = indices.take(output, params["axis"])
     return indices.ravel()
 
 

@@ -18,7 +18,7 @@ from jaxdp.testing.equations import content_of, indices_of, inner_of, is_integer
 
 # Operations that return the same keys.
 SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
-PARTS = {"slice", "dynamic_slice", "gather"}  # operations that take keys out of an array
+PARTS = {"slice", "dynamic_slice", "gather", "unstack"}  # operations that take keys out of an array
 SELECT = "select_n"
 MAKES = {"random_seed", "random_wrap"}  # operations that make keys from numbers
 # Operations that take keys without using them.
@@ -188,7 +188,7 @@ class _Walk:
         if keys and name in PARTS and keys[0] in self.copies:
             only = self.copies[keys[0]]
             if only is not None and eqn.outvars[0].aval.size == 1:
-                return [only]
+                return [only] * len(eqn.outvars)
         draws = keys and name not in PARTS | FREE | {"broadcast_in_dim"}
         for number in keys if draws else ():
             self.use(number, f"by {name}{self.called or location_of(eqn)}")
@@ -198,11 +198,12 @@ class _Walk:
         loops = frozenset().union(*(self.loops[number] for number in inputs))
         if inputs and inputs[0] in self.integers and name == "convert_element_type" and is_integer(eqn.outvars[0]):
             return inputs
-        content = self._child(eqn, inputs) or content_of(name, params, inputs)
-        outputs = [
-            self.fresh(loops) if content is None else self.number((content, index), loops)
-            for index in range(len(eqn.outvars))
-        ]
+        content = content_of(name, params, inputs)
+        outputs = []
+        for index in range(len(eqn.outvars)):
+            child = self._child(eqn, inputs, index)
+            output_content = child or (None if content is None else (content, index))
+            outputs.append(self.fresh(loops) if output_content is None else self.number(output_content, loops))
         if keys and all(number in self.free for number in keys):
             self.free.update(outputs)
         if draws or words or not self.random.isdisjoint(inputs):
@@ -210,9 +211,10 @@ class _Walk:
         elif name in MAKES or (keys and {*keys} <= self.made):
             self.made.update(outputs)
         if keys and name in PARTS | {SELECT}:
-            self.wholes.setdefault(outputs[0], set()).update({*keys} - {outputs[0]})
-        if keys:
-            self._relate(eqn, inputs, outputs[0])
+            for output in outputs:
+                self.wholes.setdefault(output, set()).update({*keys} - {output})
+        for index, output in enumerate(outputs if keys else ()):
+            self._relate(eqn, inputs, index, output)
         copied = self.copies.get(keys[0]) if keys else None
         if keys and name == "broadcast_in_dim":
             size = eqn.invars[0].aval.size
@@ -221,23 +223,23 @@ class _Walk:
             copied = keys[0] if size == 1 else copied
             self.copies[outputs[0]] = copied
         elif copied is not None and name in PARTS:
-            self.copies[outputs[0]] = copied
+            self.copies.update(dict.fromkeys(outputs, copied))
         return outputs
 
-    def _child(self, eqn: Any, inputs: list[int]) -> Hashable | None:
+    def _child(self, eqn: Any, inputs: list[int], index: int) -> Hashable | None:
         """Returns the content of a key that equals `fold_in(parent, number)` for a constant number; otherwise None."""
         name = eqn.primitive.name
         if name == "random_fold_in" and not eqn.invars[0].aval.shape and inputs[1] in self.integers:
             return "child", inputs[0], self.integers[inputs[1]]
-        if name == "slice" and inputs[0] in self.parents and eqn.outvars[0].aval.size == 1:
-            return "child", self.parents[inputs[0]], int(indices_of(eqn)[0])
+        if name in ("slice", "unstack") and inputs[0] in self.parents and eqn.outvars[0].aval.size == 1:
+            return "child", self.parents[inputs[0]], int(indices_of(eqn, index)[0])
         return None
 
-    def _relate(self, eqn: Any, inputs: list[int], output: int) -> None:
+    def _relate(self, eqn: Any, inputs: list[int], index: int, output: int) -> None:
         """Records which keys may be equal: elements of an array into which a key is split, and keys by `fold_in`."""
         name, key = eqn.primitive.name, inputs[0]
         if name in PARTS and key in self.parents:
-            indices = self.elements[key][output] = indices_of(eqn)
+            indices = self.elements[key][output] = indices_of(eqn, index)
             for child, number in self.children.get(self.parents[key], {}).items():
                 if child != output and (number is None or number in indices):
                     self._add_whole(child, output)

@@ -144,7 +144,7 @@ def test_a_page_without_its_marks_stays_as_it_is(tmp_path):
 
 def test_rows_run_at_tiny_sizes(tmp_path, capsys):
     out = tmp_path / "bench.json"
-    names = "ucb; toeplitz_counter; words, one key, 1,000,000; audit, laplace"
+    names = "ucb, by rounds; toeplitz_counter; words, one key, 1,000,000; audit, laplace"
     assert run.main(["--quick", "--floors", "--out", str(out), names]) == 0
     rows = {row["name"]: row for row in json.loads(out.read_text())["rows"]}
     assert len(rows) == 4

@@ -243,7 +243,7 @@ def test_what_candidates_do_not_promise_alike_is_told():
 
 def test_what_is_too_slow_is_measured_at_fewer_rounds_and_said_so(monkeypatch):
     monkeypatch.setattr("jaxdp.studies.advise.SECONDS_OF_A_CANDIDATE", 1e-9)
-    monkeypatch.setattr("jaxdp.studies.advise.FEWEST_ROUNDS", 300)
+    monkeypatch.setattr("jaxdp.studies.advise.FEWEST_ROUNDS", 200)
     results = advise(
         key=jax.random.key(0), **{**SMALL, "horizon": 900, "num_seeds": 5}, learner=["thompson", "ucb_central"]
     )
