@@ -19,7 +19,7 @@ LIKELIER_TOTALS = 3.0  # a likelihood ratio of running totals to disjoint batche
 
 
 def warn_of_split(users: Sequence[int]) -> None:
-    """Warns if an exact binomial test rejects that a fair coin assigned the users to the arms."""
+    """Warns if an exact binomial test rejects, at p < 1e-4, that a fair coin assigned the users to the arms."""
     smaller, larger = sorted(users)
     chance = min(1.0, 2 * float(betainc(larger, smaller + 1, 0.5)))  # bdtr is NaN from 2^31 users on
     if chance < UNLIKELY_SPLIT:
@@ -116,9 +116,10 @@ def warn_of_impossible_releases(
 
 
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
-    """Warns if batches look like running totals; there must be at least three batches.
+    """Warns if three or more batches look like running totals.
 
-    Batches look like running totals if users and ones grow from batch to batch, too regularly for disjoint batches.
+    They do if users grow and ones never decrease from batch to batch, and the increases are too regular for disjoint
+    batches.
     """
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):

@@ -64,9 +64,9 @@ def local_evidence(setting: Setting) -> LocalEvidence:
 def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.ndarray) -> np.ndarray:
     """Returns the number of discordant pairs of a batch, averaged over all pairings of its two arms' users.
 
-    The e-value at this mean is valid. The e-value is convex in D, so by Jensen's inequality the e-value at the mean of
-    D is at most the mean of the e-values over pairings. The e-value is valid for disjoint batches with public ends, but
-    not for running totals.
+    The e-value at this mean is valid for disjoint batches with public ends, but not for running totals. The reason is
+    that the e-value is convex in D: by Jensen's inequality, the e-value at the mean of D is at most the mean of the
+    e-values over pairings.
 
     Args:
         size: number of users of each arm in the batch.
@@ -84,7 +84,8 @@ class CentralEvidence(NamedTuple):
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
         discordant_epsilon: the privacy budget of each epoch's released D.
-        slopes: `[slopes]`; the first is the planned rates' slope, reduced for the noise (see `central_evidence`).
+        slopes: `[slopes]`, each used with both signs. The first is the planned rates' slope, reduced for the noise (see
+            `central_evidence`).
         log_weights: `[slopes]`, logs of the slopes' weights; the weights sum to 1.
         log_noise: `[slopes]`, log of the product of the two noises' moment generating functions. It is subtracted once
             for each epoch (the pairs between two looks).

@@ -89,8 +89,10 @@ class CentralRelease(NamedTuple):
                 calls must stay at the same positions in later calls. Their bits cannot be checked without another
                 release.
             arms: `[users]` of 0 (control) and 1 (treatment), the public arms of all users in the order of arrival. The
-                file stores a digest of the arms, so that a later call is rejected if arms are exchanged, the order has
-                changed or an earlier user is missing. If `arms` is None, such mistakes are not detected.
+                file stores a digest of the sequence of arms, so that a later call is rejected if this sequence has
+                changed for users of earlier releases. Exchanged arms always change it. A missing user or another order
+                usually changes it, but not if, for example, two users of the same arm change places. If `arms` is None,
+                no such mistake is detected.
 
         Returns:
             The verdict.
@@ -208,7 +210,7 @@ def _arrivals(order: np.ndarray, pairs: int | None) -> Arrivals:
 
 
 def _check_arrivals(previous: Released | None, order: np.ndarray | None, path: Path) -> None:
-    """Raises a ValueError if users of previous releases are not at the same positions as before."""
+    """Raises a ValueError if the arms of users in previous releases changed, or were given in only some calls."""
     if previous is None or (previous.arrivals is None and order is None):
         return
     if previous.arrivals is None or order is None:

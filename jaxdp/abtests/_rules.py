@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
 class FixedTest(NamedTuple):
     """The two-proportion z-test, which looks once, after the planned number of users.
 
-    Its type I error is close to `failure_prob` for many users, but not bounded by it.
+    If there are many users, its type I error is close to `failure_prob`, but not bounded by it.
 
     Attributes:
         setting: the planned values.
@@ -120,9 +120,9 @@ class FixedTest(NamedTuple):
 class AnytimeLocal(NamedTuple):
     """The anytime test of randomized-response reports, in which the k-th reports of both arms form a pair.
 
-    The test is valid if arms are assigned by a fair public coin, and arms, order and pairing are public. If the rate
-    drifts, both reports of a pair must come from the same period, so pass each period as one batch to
-    `evaluate_counts`.
+    At infinite epsilon the reports are the users' bits. The test is valid if arms are assigned by a fair public coin,
+    and arms, order and pairing are public. If the rate drifts, both reports of a pair must come from the same period,
+    so pass each period as one batch to `evaluate_counts`.
 
     Attributes:
         setting: the planned values.

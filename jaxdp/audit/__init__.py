@@ -16,7 +16,8 @@
   noise. `leaks` does not find data that are added to a noisy number, since the noise hides them; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu` and `exact_rho` compute exact budgets from two distributions over few
   outputs; `exact_budget` computes the budget that a claim states. `transcript_distribution` enumerates the distribution
-  of a learner on a tiny world, from the algorithm's definition. `g_test` and `audit` check that the program has it.
+  of a learner on a tiny world, from the algorithm's definition. `g_test` tests whether outputs of the program follow
+  this distribution.
 
 An adversary may choose users adaptively: the drawn `UserData` and the answers of users may depend on a `History`, which
 contains everything that the claim lets the adversary see.

@@ -46,16 +46,16 @@ def grey_box(
 
     The audit plays the learner against random users in several runs. Then it replays each run many times with the same
     keys and, if the adversary sees them, with the same public states and (for single rounds in the central and the
-    shuffle model) the same plays. In each replay one user is replaced, in the leaves of the user's data that the
-    claim's `sensitive_fields` name (all leaves if it is None), or all answers of one person. A tape records each value
-    to which a mechanism adds noise; the mechanism then gets the original run's value. Therefore all releases stay the
-    same, and a recorded value changes only because of the replaced data. The audit finds:
+    shuffle model) the same plays. In each replay the data of one user, or all answers of one person, are replaced: the
+    leaves that the claim's `sensitive_fields` name (all leaves if it is None). A tape records each value to which a
+    mechanism adds noise; the mechanism then gets the original run's value. Therefore all releases stay the same, and a
+    recorded value changes only because of the replaced data. The audit finds:
 
     * a declared sensitivity that is exceeded; a total privacy cost that exceeds the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (data that bypass the noise);
     * a noise scale that depends on the data; values outside the range of a local randomizer;
     * a key that is used for two releases of a run, or is the same in every run; noise that is used twice in every run
-      (integer noise of a small scale only if it is not likely to be equal by chance);
+      (for integer noise of a small scale only if it is unlikely that the draws are equal by chance);
     * noise that does not follow its recorded distribution (tested with 4096 keys); a release that is not the sum of its
       value and its noise.
 
@@ -69,7 +69,7 @@ def grey_box(
     4096 keys. If a changed entry is the same with all keys (an integer: in all steps), it has no noise, which is a
     fault. (4096 keys are too few for unrecorded randomized response at an epsilon above about 6.) If all changed
     entries vary, and every one depends on recorded releases, data were added to a number that already has noise, which
-    is a fault. Otherwise, or if all vary and nothing was recorded, the audit cannot decide, and adds a note.
+    is a fault. Otherwise the audit cannot decide, and adds a note.
 
     Steps are compiled, and the compiled programs are used again in later steps (for blocks: in steps with the same
     slots). Compilation is impossible if a mechanism is called inside a loop, an inner `jit` or a branch other than

@@ -22,8 +22,8 @@ from jaxdp.validation import check_count, check_key
 
 EPSILON = 1e-6
 TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}  # mu-GDP implies mu^2/2-zCDP
-# Noise of scale 1 / EPSILON may change by RELATIVE, and by PER_ROUND for each round: the data of n rounds change it by
-# more only if it is at most a tenth of its scale.
+# After n rounds, a relative difference of up to max(RELATIVE, PER_ROUND * n) is attributed to data that noise of scale
+# 1 / EPSILON hides. Such data cause a larger difference only if the noisy number is at most a tenth of this scale.
 RELATIVE, PER_ROUND = 1e-3, 10 * EPSILON
 MOST_ROUNDS = 50_000  # then half of a number may be data
 
@@ -72,9 +72,9 @@ def leaks(
     reports are randomized responses, which depend on the data at any epsilon if the key is the same.
 
     The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
-    added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. Noise that is too
-    small is found only if it is about 1000 / d times too small, where the exact values of the two runs differ by d
-    times the sensitivity (above 100 rounds: 10^5 / (d * rounds) times). `grey_box` finds these mistakes.
+    added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. If the exact values
+    of the two runs differ by d times the sensitivity, noise that is too small is found only if it is about max(1000, 10
+    * rounds) / d times too small. `grey_box` finds these mistakes.
 
     Args:
         key: a typed PRNG key.

@@ -288,8 +288,9 @@ def python_learner(
         guarantee: the claim, or the epsilon of a pure claim in the central model about one round's feedback; contexts
             are then public. If contexts are private, a user's action may reveal the user's context. The claim must then
             be in the joint model, in which the adversary does not see the action of that user. In other models the
-            adversary sees every action if the claim's `adversary_view` names actions, else none (in the local model:
-            all except the actions of the user who differs). An audit ignores the rest of `adversary_view`.
+            adversary sees every action if the claim's `adversary_view` names "action". Otherwise the adversary sees no
+            action or, in the local model, every action except the actions of the user who differs. An audit ignores
+            the rest of `adversary_view`.
         problem: "bandit" (feedback is the reward of the arm), "contextual" (a bandit with a context in each round),
             "duel" (an action is a pair of items; feedback is `ends[1]` if the first one won, else `ends[0]`) or
             "experts" (feedback is the loss of every expert).

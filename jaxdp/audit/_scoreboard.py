@@ -105,8 +105,9 @@ def scoreboard(
 
     Outputs are attacked on every path between the given inputs. On the first path, outputs are also attacked between
     inputs that a search finds (unless the target has a grey box, which looks at many inputs), and at one point of other
-    values or sizes. Each attack gets a tenth of the trials, at least 50,000 (all trials, if there are fewer). The most
-    promising attack is repeated with all trials, on fresh outputs, unless it had all trials or refuted the claim.
+    values or sizes. A single attack gets all trials. Each of several attacks gets a tenth of the trials, at least
+    50,000 (all trials, if there are fewer). The most promising attack is repeated with all trials, on fresh outputs,
+    unless it had all trials or refuted the claim.
     Outputs of a search only score pairs: bounds come from fresh outputs. If a target has a second point with a grey
     box, this grey box replaces the grey box of the first point, because more code runs at the second point. If the
     second point has no grey box, or its grey box fails or gives the verdict "inconclusive", outputs are attacked at the

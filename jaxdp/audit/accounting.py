@@ -109,7 +109,7 @@ def loss(entry: tape.Entry) -> np.ndarray:
 
     The loss is log(density under the base / density under the neighbour), evaluated at the output of the base's run.
     The entry records the noise of this run. The loss is NaN if the value changes and the release is not known to be the
-    value plus noise.
+    value plus Laplace, geometric or Gaussian noise.
     """
     value = exact(entry.value)
     count = len(value)
@@ -131,11 +131,11 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     """Returns the total cost of releases for each neighbour, from the changes of the released values.
 
     The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
-    to and including a reported one form a group, which costs as much as its most expensive entry. At delta > 0 the
-    epsilon is the smaller of two numbers: the sum of the pure epsilon and the Gaussian epsilon at delta; and the
-    epsilon that zero-concentrated DP implies. At delta = 0 it is the pure epsilon, or infinite if a value with Gaussian
-    noise changes. For mu, the squares of all mus add, including each mu that a pure epsilon implies; but all pure
-    epsilons together cost at most the mu that their sum implies.
+    to and including a reported one form a group, which costs as much as its most expensive entry; entries after the end
+    of the run cost nothing. At delta > 0 the epsilon is the smaller of two numbers: the sum of the pure epsilon and the
+    Gaussian epsilon at delta; and the epsilon that zero-concentrated DP implies. At delta = 0 it is the pure epsilon,
+    or infinite if a value with Gaussian noise changes. For mu, the squares of all mus add, including each mu that a
+    pure epsilon implies; but all pure epsilons together cost at most the mu that their sum implies.
 
     Args:
         releases: the releases in order, each with the changes of its value.

@@ -128,8 +128,8 @@ def users_environment(
     def answers_to(slots: jax.Array, actions_planned: Any) -> Any:
         """Returns the answers to the plays of the rounds `slots`.
 
-        Each user knows all earlier plays. Users with contexts know only the plays before the first of these rounds,
-        because all contexts are shown before this round.
+        Users without contexts know all earlier plays. Users with contexts know only the plays before the first of these
+        rounds, because the contexts of all these rounds are shown before any of them is played.
         """
         if with_contexts:
             return jax.vmap(lambda round_, action: answer_to(round_, actions, action))(slots, actions_planned)

@@ -18,7 +18,8 @@ def expression(value: Any, names: dict[str, str]) -> str:
             `inf` and `nan`; this function adds entries to the dict.
 
     Returns:
-        One line of code. Its arrays have the same bits, dtypes and shapes (a NaN may be any NaN).
+        One line of code. Its arrays have the same bits (a NaN may be any NaN), dtypes and, if they have entries,
+        shapes.
 
     Examples:
         >>> names = {}

@@ -175,7 +175,8 @@ def audit_singles(
 ) -> AuditResult:
     """Computes a lower bound on a mechanism's budget, as `audit` does.
 
-    If outputs have too many coordinates to make each one a score, only the first `singles` coordinates are scores.
+    If outputs have too many coordinates to make each one a score, only the first `singles` coordinates are scores of
+    their own.
     """
     start = time.perf_counter()
     trials = check_count("trials", trials, FEWEST_TRIALS, maximum=MOST_TRIALS)
@@ -236,7 +237,7 @@ class _Search(NamedTuple):
     thresholds: np.ndarray  # [scores, thresholds]
     choosing: int  # number of trials under each input that choose guesses
     evaluating: int  # number of trials under each input that evaluate guesses; the mean, if coins choose inputs
-    error: float  # (1 - confidence) / 2, for each of two limits on means; all guesses together have twice as much
+    error: float  # (1 - confidence) / 2, for each of two bounds on means; all guesses together have 1 - confidence
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:

@@ -46,7 +46,8 @@ class Rows(NamedTuple):
 
     Attributes:
         base: pytree of [count, ...] arrays, the first input; count is 1 if an input is one row.
-        other: pytree of [...] arrays, the new row. The second input takes its privacy unit, by default the whole row.
+        other: pytree of [...] arrays, the new row. The second input takes only the privacy unit from the new row, by
+            default the whole row.
         changed: [] int32, index of the row that changes, in [0, count).
     """
 
@@ -305,7 +306,7 @@ class Dice:
 
 
 def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
-    """Replaces none, one or all entries of each leaf that has special numbers, all of them by one or two of these."""
+    """Replaces no entry, one entry or all entries of each leaf that has special numbers, by at most two of these."""
     leaves, tree = jax.tree.flatten(row)
     changed = []
     for leaf, numbers in zip(leaves, specials, strict=True):

@@ -113,8 +113,8 @@ def learn_scores(
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
     """Returns [NUM_THRESHOLDS] ascending thresholds on a score, dense towards both tails.
 
-    Thresholds are in the score's precision and, if a number lies there, halfway between values that occur, so that
-    rounding cannot move an outcome across a threshold.
+    Each threshold has the score's precision. It lies halfway between two values that occur, or at the lower value if
+    this precision has no number between them. So rounding cannot move an outcome across a threshold.
     """
     starts = range(0, len(outputs.bucket), PART)
     parts = [evaluate(score, Outputs(*(field[start : start + PART] for field in outputs))) for start in starts]

@@ -171,7 +171,7 @@ def replay(
         run.views.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
-            if scene.guarantee.trust_model == "joint" and what == "the play":  # of a replaced user it may differ
+            if scene.guarantee.trust_model == "joint" and what == "the play":  # a replaced user's may differ
                 masks = differing_plays(scene, step, where, leaves)
             else:
                 masks = [np.asarray(differ(leaf, leaf[:1]).any(axis=0)) for leaf in leaves]

@@ -17,9 +17,8 @@ LARGEST = 2**24  # maximum count of numbers in the transcripts of all runs toget
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
 
-    There are up to `RUNS` runs.
-
-    If users react to the past, returns False without a comparison: in a block, users see less of the past.
+    There are at most `RUNS` runs. If users react to the past, the result is False without a comparison: in a block,
+    users see less of the past.
     """
     if not draws_without_history(base):
         return False

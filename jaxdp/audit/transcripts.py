@@ -49,8 +49,8 @@ def learner_attack(
         observe: function of the view that returns the output to attack; a good choice makes the attack stronger. None
             attacks the whole view. The function's argument is a dict of the parts that are seen: "action", "report",
             "public" (after each step) and "before" (`public` before each step), which are `actions`, `reports`, `after`
-            and `before` of `Transcript` in the rounds that are seen. The dict also has `length` with blocks and counts,
-            and for a learner with `done` that is not local if `public` is not seen.
+            and `before` of `Transcript` in the rounds that are seen. The dict also has "length" (`length` of
+            `Transcript`) if the path is "blocks" or "counts", or if the stopping time must be added.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         draw_user: (key, history) -> the user of a round. The drawn users replace the users of all rounds except the
             round that differs. This models an adversary who chooses all other data while the learner plays. None plays
@@ -61,7 +61,8 @@ def learner_attack(
 
     Raises:
         ValueError: if the two runs do not have the same shapes and dtypes, do not differ in exactly one round, or
-            differ in a leaf outside the claim's privacy unit; or if the learner lacks the path.
+            differ in a leaf outside the claim's privacy unit. If `path` is unknown or the learner lacks it, `audit`
+            raises the error.
 
     Examples:
         >>> import jaxdp

@@ -20,7 +20,7 @@ from jaxdp.core import State
 KEYS = 4096  # keys for each run
 # Shifts of recorded values show which outputs depend on them. A shift is (signed size, whether entries move apart): all
 # entries move by the size, or each by another fraction of it. A choice of a largest or smallest entry among some of the
-# n entries of a value changes under at least one shift, unless they differ by 5e8 / n or more.
+# n entries of a value changes under at least one shift, unless these entries differ by 5e8 / n or more.
 SHIFTS = tuple(
     (sign * size, by_index) for size, by_index in ((1.0, False), (1e6, False), (1e9, True)) for sign in (1, -1)
 )

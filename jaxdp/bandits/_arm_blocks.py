@@ -55,8 +55,8 @@ class ArmBlocks(NamedTuple):
         choose: (key, params, rounds, num_rewards, sums) -> [] int32, the next arm. `sums` are [num_arms] floats.
             `num_rewards` are the numbers of rewards in these sums, 0 for an arm without a release. `params` has the
             field `epsilon`.
-        growth: (params) -> the plays of a block divided by the arm's plays before this block. The number of plays is
-            rounded down, but is at least 1.
+        growth: (params) -> the plays of a block divided by the arm's plays before this block. The plays of a block are
+            rounded down to an integer, but are at least 1.
         forgets: whether an arm's new release replaces the arm's sum; if False, it is added to the sum. If True, growth
             must be 1.
     """
