@@ -102,11 +102,11 @@ class CentralRelease(NamedTuple):
                 (p < 1e-4).
 
         Raises:
-            ValueError: if a bit is not 0 or 1, or an arm has no users; if there are fewer pairs than the first look
-                needs, or than the file has released; if the fixed test was released for other numbers of users; if arms
-                do not match the bits, or were given in only some of the calls; if the file has another plan, arms of
-                other users, or another format; or if the folder of path does not exist. In these cases no noise is
-                drawn.
+            ValueError: if an arm's bits are not a vector of 0 and 1 with at least one entry; if there are fewer pairs
+                than the first look needs, or than the file has released; if the fixed test was released for other
+                numbers of users; if arms do not match the bits, or were given in only some of the calls; if the file
+                has another plan, arms of other users, or another format; or if path is a URL or its folder does not
+                exist. In these cases no noise is drawn.
             OSError: if the file cannot be written. In this case no release is returned.
         """
         bits = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]

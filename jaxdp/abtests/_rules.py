@@ -147,7 +147,7 @@ class AnytimeLocal(NamedTuple):
                 `evaluate_counts`.
 
         Raises:
-            ValueError: if a report is not 0 or 1, or an arm has no reports.
+            ValueError: if an arm's reports are not a vector of 0 and 1 with at least one entry.
         """
         arms = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         warn_of_split([*map(len, arms)])
@@ -292,7 +292,8 @@ class AnytimeCentral(NamedTuple):
                 a fair coin (p < 1e-4).
 
         Raises:
-            ValueError: if a bit is not 0 or 1, or fewer pairs are given than the first look needs.
+            ValueError: if an arm's bits are not a vector of 0 and 1, if fewer pairs are given than the first look
+                needs, or if seed is negative.
         """
         arms = [check_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         pairs = min(map(len, arms))

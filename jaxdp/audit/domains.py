@@ -88,7 +88,7 @@ def replace_one_row(
 
     Returns:
         The domain. The rows of an input are drawn independently. Then one row may be copied over another row, over all
-        rows, over every second row, or over all rows before an index or from it on. The two inputs may differ in any
+        rows, over every second row, or over all rows on one side of a random index. The two inputs may differ in any
         row.
 
     Raises:
@@ -185,14 +185,15 @@ def perturb_entries(
         norm: norm of the difference, "l1", "l2" or "max".
         by: maximum norm of the difference, > 0.
         dtype: dtype of the numbers, floating-point or integer.
-        low: smallest number that may occur.
-        high: largest number that may occur.
+        low: smallest number that may occur; rounded to a floating-point dtype, where it may become -infinity.
+        high: largest number that may occur; rounded to a floating-point dtype, where it may become infinity.
 
     Returns:
         The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near these.
 
     Raises:
-        ValueError: if norm is unknown, by is not > 0, or no number of this dtype is in [low, high].
+        ValueError: if norm is unknown, by is not > 0 and finite, low <= high does not hold, or the dtype is an integer
+            type without a number in [low, high].
 
     Examples:
         >>> domain = perturb_entries((3,), norm="l1", by=1.0)

@@ -182,8 +182,8 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
 
 def _unlikely(runs: list[list[Release]], pairs: set[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
     """Returns the pairs of draws that are equal in all runs with a probability of at most ERROR / number of pairs."""
-    # If independent draws have the same distribution, a draw equals another with a value of probability <= p with a
-    # probability <= p.
+    # For two independent draws from one distribution, the probability that they have the same value, and that this
+    # value has a probability <= p, is <= p.
     chances, num_draws = {first: 1.0 for first, _ in pairs}, 0
     for releases in runs:
         draws = 0
