@@ -48,7 +48,9 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """Computes a mean, median or proportion over seeds and its limits; all three are NaN if any seed's value is NaN.
+    """Computes a mean, median or proportion over seeds, and its limits.
+
+    If the value of any seed is NaN, the estimate and its limits are NaN.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.

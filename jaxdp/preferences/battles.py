@@ -75,8 +75,9 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
     """Returns the rows of a JSON lines file, each as ("line 3", columns, fields, 1).
 
-    Each line of the file contains one object. Columns of battles that are not read are left out. The 1 is the row's
-    count, because no rows are merged. Raises a ValueError if a line is malformed or the file is empty.
+    Each line of the file contains one object; blank lines are ignored. For battles, all columns except `BATTLE_COLUMNS`
+    and `weight` are left out. The 1 is the row's count, because no rows are merged. Raises a ValueError if a line is
+    malformed or the file is empty.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

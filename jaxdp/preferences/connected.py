@@ -5,7 +5,7 @@ import numpy as np
 from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable
 
-_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # an error names at most this number of groups, and of items of each group
+_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # maximum numbers of groups, and of items in each group, that an error names
 
 
 def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:

@@ -254,8 +254,8 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
     Args:
         preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
-        tolerance: the amount >= 0, to allow for rounding, by which an entry may exceed the entry above it when the arms
-            are sorted by row sums.
+        tolerance: maximum amount, >= 0, by which an entry may exceed the entry above it in the matrix of the arms
+            sorted by row sums. It allows for rounding.
 
     Returns:
         Whether there is such an order.

@@ -38,9 +38,9 @@ def read_pairs(
 ) -> Pairs:
     """Reads pairs of responses from files (JSON lines, Parquet, .npy), as public features and private labels.
 
-    The columns are either (first, second, label) or (chosen, rejected). In both cases, neither the first response of
-    each pair in the result, and so the sign of its features, nor the order of rows depends on which response won, as in
-    `pairs_from_chosen_rejected`. If `first` is always the winner in the file, the result does not show this.
+    The columns are either (first, second, label) or (chosen, rejected). In both cases, only the labels of the result
+    depend on which response won, as in `pairs_from_chosen_rejected`. The order of rows and the sign of the features do
+    not, even if `first` is always the winner in the file.
 
     Other columns are not read, because they may depend on the winner (such as a judge's score). If a column that may
     depend on the winner has invalid or absent entries, the error has the number of these rows, but not their positions.
@@ -66,8 +66,8 @@ def read_pairs(
             "drop" the labels are int32.
         ties_public: whether others may know which rows have a tie or no label. It must be True for "drop", in which
             case `Pairs.restate` states it in claims; otherwise it must be False.
-        drop_duplicates: whether to keep only the first row in the file for each unordered pair and, if `person` is
-            given, each person, no matter which response won.
+        drop_duplicates: whether to keep only one row for each unordered pair (with `person`: for each unordered pair
+            and person), the first row in the file, no matter which response won.
         drop_identical: whether to remove rows in which the two responses are equal.
         orient: see `pairs_from_chosen_rejected`.
         key: PRNG key for ties="coin" or orient="coin", as secret as the labels; otherwise None.

@@ -28,7 +28,7 @@ class PrivateLabels(NamedTuple):
     Attributes:
         reports: [num_samples] int32 in {0, 1}.
         epsilons: [num_samples] float, the epsilon of each report; infinity for a non-private report.
-        claim: the claim for one label or for one person if all reports are released.
+        claim: the claim if all reports are released; its privacy unit is one label or one person.
     """
 
     reports: np.ndarray
@@ -37,7 +37,7 @@ class PrivateLabels(NamedTuple):
 
     @property
     def flip_probs(self) -> np.ndarray:
-        """The probability that each report differs from its label, [num_samples] float in [0, 1/2)."""
+        """The probability that each report differs from its label, [num_samples] float in [0, 1/2]."""
         return expit(-self.epsilons)
 
 

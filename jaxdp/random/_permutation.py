@@ -20,8 +20,9 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
     privacy depends.
 
     Args:
-        words: [2] uint32, random, independent, and drawn afresh for each permutation. If the first words of two
-            permutations differ by a small number, one permutation is nearly a shift of the other.
+        words: [2] uint32, random, independent, and drawn afresh for each permutation. If two permutations have equal
+            second words, and first words that differ by a small number, one permutation is nearly a shift of the other,
+            or for small sizes partly.
         index: [] integer; clipped to [0, size).
         size: in [1, 2^31).
 

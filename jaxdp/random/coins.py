@@ -59,8 +59,8 @@ def coins_but_one(
         other_probability: [] of the same dtype, the probability at all other indices.
 
     Returns:
-        [n] of the dtype of `probability`, each 1 or 0. In float32 on CPU, with a Threefry key, lanes of `jax.vmap` are
-        the fast axis (see `lanes_last_if_many`).
+        [n] of the dtype of `probability`, each 1 or 0. In float32 on CPU, with a Threefry key, `lanes_last_if_many`
+        decides whether lanes of `jax.vmap` are the fast axis.
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))

@@ -15,7 +15,7 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel, tree_reduce
 from jaxdp.random._normal import normal
 from jaxdp.random.threefry import fast_key, pair_uniforms, two_uniforms
 
-LARGE = {4: 1e3, 8: 1e6}  # by bytes of the float type; above this number, a series is more precise than the logarithm
+LARGE = {4: 1e3, 8: 1e6}  # by bytes of the float type; for larger shape parameters a series is more precise than a log
 WORD = 32  # bits of a word
 MOST = 256  # maximum number of variates in a loop
 
@@ -93,7 +93,7 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
         [n] of the same dtype, in (0, 1) up to rounding.
 
     Raises:
-        ValueError: if the parameters are not two vectors of floats of the same length, at least 1.
+        ValueError: if first and second are not vectors of floats with the same length >= 1.
 
     Source:
         Devroye (1986), chapter IX: the first of two independent Gamma variates, divided by their sum.

@@ -224,7 +224,7 @@ def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> ja
 
 
 def has_words(key: jax.Array) -> bool:
-    """Returns whether keys that are derived from this key are hashes of two 32-bit words."""
+    """Returns whether this is a Threefry key (JAX's or this module's), so that a derived key is one hash, two words."""
     return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
 
 

@@ -66,9 +66,9 @@ class Entry:
             nothing is claimed.
         distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; None if it is not known.
-        grid: for audits: by the name of a value, further numbers at which the claim is attacked; each attack changes
-            one of the values. Library entries with a claim and a value `epsilon` are also attacked at epsilon = 0.1 and
-            4, unless `grid` has epsilon.
+        grid: for audits: maps the name of a value to further numbers at which the claim is attacked; each attack
+            changes one of the values. Library entries with a claim and a value `epsilon` are also attacked at epsilon =
+            0.1 and 4, unless `grid` has epsilon.
         other_sizes: for audits: further sizes at which the claim is attacked.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
             search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
@@ -78,7 +78,8 @@ class Entry:
             not, such as a second phase or an exhausted budget; None if there is no second point.
 
     Raises:
-        ValueError: if a field is invalid.
+        ValueError: if `summary` or `title` is not one line of text; or if `proof`, `second`, `neighbours`, a function,
+            a key of a mapping, or the name of a size is invalid. Other fields are not checked.
     """
 
     summary: str
@@ -136,13 +137,14 @@ class Entry:
         """Returns the entry at other sizes, for a larger or a smaller problem.
 
         Args:
-            **sizes: the sizes to change; with None, the function that takes a size uses its default.
+            **sizes: the sizes to change; with None, functions that take the size use their defaults.
 
         Returns:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function takes a size of that name, `variant` has it, or a size without a default is None.
+            ValueError: if no function takes a size of that name, `variant` has it, or a size is None although the
+                algorithm's factory (of a mechanism also `params`, `guarantee` or `release`) has no default for it.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -172,7 +174,7 @@ class Entry:
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        """The names of the fields that may contain a function of the sizes, except `neighbours`."""
+        """The names of the fields that may contain a function of the sizes, except `neighbours` and `others`."""
         return ("factory", "distribution", "domain")
 
     @property
@@ -274,7 +276,7 @@ class LearnerEntry(Entry):
         object.__setattr__(self, "horizon", check_count("horizon", horizon, 2))
 
     def sized(self, **sizes: Any) -> Self:
-        """Returns the entry at other sizes. With None, the function that takes a size uses its default.
+        """Returns the entry at other sizes. With None, functions that take the size use their defaults.
 
         `horizon` must not be None. It changes the tiny problem and, if it is among the sizes, the factory's argument.
 

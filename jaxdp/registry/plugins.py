@@ -49,7 +49,8 @@ def import_modules(names: Iterable[str]) -> None:
 
     Raises:
         ValueError: if a name is not a dotted name, a module does not exist, its import fails, or it registers nothing.
-            A module registers an entry if it runs, or imports a module that runs, when `jaxdp.register` is called.
+            A module registers an entry if its code, or an import that it makes, is running when `jaxdp.register` is
+            called.
     """
     from jaxdp.registry.registered import REGISTERING  # a late import: this module imports all entries
 

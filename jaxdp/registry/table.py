@@ -12,7 +12,7 @@ HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussi
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
 WIDTH = 80  # default width in characters
 ROOMY = 84  # with at least this width next to the names, claim, text and paper have separate columns
-BESIDE = 30  # with at least this width next to the names, these three share one column; otherwise they are below names
+BESIDE = 30  # with at least this width next to the names, claim, text and paper share one column; else below the names
 
 
 def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:

@@ -27,7 +27,7 @@ SPELLINGS = {
     "ucb": "UCB",
     "zcdp": "zCDP",
 }
-# In a registered name, the first of these words starts the description of the variant.
+# In a registered name, the first of these words after the opening word starts the description of the variant.
 VARIANTS = (
     *("ball", "binary", "blocks", "bounded", "box", "central", "clipped", "cut", "full", "gaussian", "heuristic"),
     *("intervals", "joint", "krr", "laplace", "lazy", "local", "markov", "noisy", "oblivious", "paper", "rr"),
@@ -40,7 +40,8 @@ def display_name(name: str, *, without: str = "") -> str:
 
     Args:
         name: name of an entry; names that are not registered are accepted, too.
-        without: a word of the variant to leave out, such as "central", if the text around the name contains it.
+        without: a word of the variant to leave out, such as "central", if the text around the name contains it. A
+            `title` is not changed.
 
     Examples:
         >>> display_name("ebs_phased"), display_name("ucb_central_tree")

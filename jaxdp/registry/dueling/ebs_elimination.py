@@ -29,11 +29,12 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
 
 
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
-    """Adds to a view two numbers that use the first user's answer; their position depends on the arms' random order.
+    """Adds to a view the two numbers that use the first user's answer.
 
-    The first number is the estimate of the first duel's left arm, after the first step (a round or a block). The second
-    number is the later change of this estimate if the first duel's right arm is dropped and the left arm is not, so
-    that the answer is taken back; otherwise 0.
+    Their position in the estimates depends on the random order of the arms. The first number is the estimate of the
+    first duel's left arm, after the first step (a round or a block). The second number is the later change of this
+    estimate if the first duel's right arm is dropped and the left arm is not, so that the answer is taken back;
+    otherwise 0.
     """
     (left, right), public = view["action"][0], view["public"]
     rounds = jnp.arange(len(public.active))

@@ -77,7 +77,7 @@ def lazy_weights_distribution(
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
-    """Returns each sequence's prior probability: uniform over at most S switches, or from the class's switch rate."""
+    """Returns the prior: uniform over sequences with at most S switches, or from the class's switch rate."""
     listed = itertools.product(range(num_experts), repeat=steps)
     if hasattr(sequences, "switch_rate"):
         rate = sequences.switch_rate
@@ -118,7 +118,7 @@ A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1},
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
-    reached=0.8,  # the true fraction is 0.895; the decisions are fixed, but the claim includes the cost of one
+    reached=0.8,  # the true fraction is 0.895: decisions are fixed here, but the claim includes a decision's cost
     factory=experts.lazy_weights,
     sizes={"num_experts": 2, "horizon": 4},
     values={"epsilon": 4.0, "delta": 1e-3},

@@ -33,8 +33,8 @@ def svt_restarts_distribution(
 
     AboveThreshold with epsilon / 2 restarts limited updates with epsilon / 2. Every `check_every` rounds, it compares a
     query of sensitivity 2 with the threshold `margin`. The query is the largest amount by which the regret in a window
-    of this epoch exceeds the window's slack. Windows end in this round, and start with the epoch, or after one of the
-    last two earlier rounds that are multiples of 2^k * check_every, for any k >= 0. If the answer is "above", the next
+    of this epoch exceeds the window's slack. Each window ends in this round. It starts with the epoch, or, for some k
+    >= 0, after one of the last two multiples of 2^k * check_every before this round. If the answer is "above", the next
     round starts a new epoch, and plays the same expert as this round.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2

@@ -27,8 +27,8 @@ def claim(
         unit: privacy unit; {bound} in it stands for the value `bound`.
         argument: reason why the claim holds; {sensitivity} and {twice} in it stand for the value `sensitivity` and
             for twice this value.
-        added: bound on the delta that floating-point error adds, from the values and sizes that it takes by name; None
-            if there is no bound.
+        added: function of the values and sizes that it takes by name; returns a bound on the delta that floating-point
+            error adds, or None if there is no bound.
     """
 
     def guarantee(

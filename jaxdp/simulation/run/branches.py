@@ -117,7 +117,7 @@ def _threefry_types() -> list[Any]:
 
 
 def _users_of_inputs(index: int, operation: Any) -> Iterable[tuple[Any, User]]:
-    """Yields (variable, user) for each input variable of an operation, with each user that it has there."""
+    """Yields (variable, user) for each use of a variable by an operation or, in a `cond`, by one of its branches."""
     if operation.primitive.name != "cond":
         yield from ((variable, (index, NO_BRANCH)) for variable in _variables(operation.invars))
         return

@@ -14,7 +14,7 @@ ORDER = 300  # position of the entries in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
-    """Returns users of two runs: the first user is replaced, and the next `later` users are the same.
+    """Returns users of two runs, which differ in the first user; the next `later` users are the same in both runs.
 
     With later users, the counter makes more releases that depend on the first user. Later rewards are NaN.
     """
