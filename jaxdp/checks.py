@@ -22,7 +22,10 @@ def check_made(name: str, value: Any, kind: type) -> None:
 
 
 def check_leaves(name: str, tree: Any) -> Any:
-    """Returns the pytree, after checking that its leaves are numbers and arrays. Errors call it `name`."""
+    """Returns the pytree. Raises a ValueError unless its leaves are numbers and arrays that JAX can represent.
+
+    Errors call the pytree `name`.
+    """
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__
@@ -35,7 +38,7 @@ def check_leaves(name: str, tree: Any) -> Any:
 
 
 def check_integers(name: str, leaf: Any) -> None:
-    """Raises a ValueError if a leaf has an integer that JAX's type of its dtype cannot hold. Errors call it `name`."""
+    """Raises a ValueError if an integer in a leaf overflows in the leaf's JAX dtype. Errors call the leaf `name`."""
     is_python = isinstance(leaf, int) and not isinstance(leaf, bool)
     dtype = int if is_python else getattr(leaf, "dtype", None)
     if dtype not in (int, np.int64, np.uint64) or isinstance(leaf, jax.Array):  # JAX has checked its own arrays

@@ -149,7 +149,7 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         num_arms: >= 2.
 
     Raises:
-        ValueError: if report or rewards is not one of the names above; for "laplace" the message gives the reason.
+        ValueError: if report or rewards is not one of the names above.
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"

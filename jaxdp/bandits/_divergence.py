@@ -33,7 +33,7 @@ def divergence(estimate: jax.Array, mean: jax.Array, epsilon: Scalar) -> jax.Arr
 
 
 def largest_mean(estimate: jax.Array, level: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Finds, by bisection, the largest mean in [estimate, 1] with divergence at most `level` from the estimate."""
+    """Returns the largest mean in [estimate, 1] with divergence at most `level` from the estimate, by bisection."""
 
     def halve(_, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = bounds

@@ -92,9 +92,9 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32). It may
         stop before the horizon. The probability that it stops and recommends an arm that is worse than the best arm
-        (with a tolerance w: by more than w) is at most failure_prob. Before it stops, its recommendation is only a
-        guess, as at a horizon that is too short. It supports counts. Use `engine="counts"` for long runs, because it
-        needs only one step from one test to the next.
+        (with a tolerance w: by more than w) is at most failure_prob. Before it stops, for example at a horizon that is
+        too short, its recommendation is only a guess. It supports counts. Use `engine="counts"` for long runs, because
+        this engine needs only one step from one test to the next.
 
     Raises:
         ValueError: if num_arms < 2. The result's `params` raises this error if a value is out of range.

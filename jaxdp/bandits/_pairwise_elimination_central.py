@@ -49,7 +49,8 @@ LEAST_GROWTH = 0.05
 # After n plays of each arm, the third and each later epoch has at least about min(n, SPACING sqrt(n) / epsilon) plays
 # of each arm, because each release costs power.
 SPACING = 4.0
-# A test clips the fraction of ones s to [LEAST_RATE, 1 - LEAST_RATE], and to [w / 2, 1 - w / 2] for a tolerance w.
+# A test clips the fraction of ones s to [LEAST_RATE, 1 - LEAST_RATE]; a test of the tolerance w also clips it to
+# [w / 2, 1 - w / 2].
 LEAST_RATE = 1e-4
 
 
@@ -150,9 +151,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             needed. If the anticipated effect is wrong, more rounds are needed, but the failure probability and privacy
             do not change. It must be at least 8 times the smallest normal float, and at most an eighth of the largest.
         first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
-            epoch has a sixteenth of these plays, rounded down, but at least 1 and at most 64 + 64 / epsilon plays. By
-            default None: the first epoch has 64 + 64 / epsilon plays of each arm, and the first test takes place after
-            80 + 64 / epsilon + 16 / epsilon^2 plays of each arm. Both numbers are rounded up.
+            epoch has a sixteenth of these plays, rounded down, but at least 1 and at most p = 64 + 64 / epsilon plays.
+            By default None: the first epoch has p plays of each arm, and the second epoch has 16 + 16 / epsilon^2. Both
+            numbers are rounded up, and are limited to 2^29 - 1 and 2^28 - 1 (in 64-bit mode: 2^61 - 1 and 2^60 - 1).
         growth: in [0.05, 1], by default 0.1: an arm's plays in the third or a later epoch, divided by the arm's plays
             before this epoch, unless the noise requires more plays (see above).
 

@@ -65,8 +65,8 @@ def evaluate_policy(
             policies of independent seeds, for example of a private learner that was run several times.
         actions: [horizon] integers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
-        propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that the propensity may be 0
-            where the policy's probability is 0.
+        propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that the propensity of an arm
+            that was not logged may be 0 if the policy's probability is also 0.
         method: "ips", "snips" or "dr".
         contexts: [horizon, num_arms, dim] finite, for "dr" without predictions. Predictions then come from a ridge
             regression for each arm, with penalty 1 and an intercept, which is fitted on the other folds. The fold of

@@ -83,9 +83,9 @@ def tsallis_inf(
         num_arms: number of arms, >= 2.
         estimator: the estimator of the losses in a round, after arm I was played: "iw", the importance-weighted
             estimator y 1[i = I] / w_i; or "rv", the reduced-variance estimator (see Math).
-        report: "rr" (randomized response; losses are bits) or "gaussian" (the reward with analytically calibrated noise
-            of standard deviation s). With Gaussian noise and rewards in [0, 1], the loss is (1 - report + m) / (1 + 2
-            m), clipped to [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
+        report: "rr" (randomized response; losses are bits if epsilon is finite) or "gaussian" (the reward with
+            analytically calibrated noise of standard deviation s). With Gaussian noise and rewards in [0, 1], the loss
+            is (1 - report + m) / (1 + 2 m), clipped to [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
         horizon: rounds T, >= 1. Required for Gaussian reports; must be None for randomized response.
 

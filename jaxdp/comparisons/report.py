@@ -153,7 +153,7 @@ def guess_probability(claim: Guarantee) -> float:
 
     The coin decides between two neighbouring inputs. (epsilon, delta)-DP bounds the probability by (e^epsilon + delta)
     / (1 + e^epsilon). A zCDP or Gaussian claim implies such a bound for each delta; this function returns the smallest
-    bound over 200 values of delta. The claim's numerical delta is added to delta.
+    bound over 200 values of delta. The claim's numerical delta is added to delta; None counts as 0.
 
     Examples:
         >>> label = {"trust_model": "local", "privacy_unit": "one label", "argument": "randomized response"}

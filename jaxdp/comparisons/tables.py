@@ -42,7 +42,11 @@ class Cell(NamedTuple):
         return (self.high - self.low) / 2
 
     def text(self, sign: str = "+-") -> str:
-        """Formats the mean, and the half width with at least two significant digits; "-" if the mean is NaN."""
+        """Formats the mean and the half width, with at least two significant digits of the half width.
+
+        The half width is "0" if it is at most 1e-12 of the mean. A mean that is not finite is "-" (NaN), "∞" or "-∞",
+        without a half width.
+        """
         half = self.half_width
         if not math.isfinite(self.mean):
             return "-" if math.isnan(self.mean) else "∞" if self.mean > 0 else "-∞"

@@ -8,12 +8,14 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
     """Returns the dp-accounting event with the worst privacy loss that a claim allows.
 
     `accountant` is "pld" or "rdp", the accountant that will compose the event. With `delta_apart`, the event of an
-    (epsilon, delta) claim covers only epsilon; without it, such a claim raises a ValueError.
+    (epsilon, delta) claim covers only epsilon; without it, such a claim raises a ValueError. Raises an ImportError if
+    dp-accounting is not installed.
 
-    For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is binary
-    randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
-    Viswanath, 2015). The accountant "pld" gets discrete Laplace noise at sensitivity 1 instead, which has the same two
-    privacy losses with the same probabilities as randomized response.
+    For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu; for a zCDP claim, a zCDP event;
+    for the claim "none", the event without privacy. For a pure claim it is binary randomized response at the same
+    epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath, 2015). The accountant "pld"
+    gets discrete Laplace noise at sensitivity 1 instead, which has the same two privacy losses with the same
+    probabilities as randomized response.
     """
     if claim.is_private and claim.delta > 0 and not delta_apart:
         raise ValueError(

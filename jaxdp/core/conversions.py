@@ -1,4 +1,4 @@
-"""Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
+"""Conversions between (epsilon, delta) and zCDP's rho or Gaussian noise, in float64 on the host.
 
 Except in `gaussian_delta`, results are rounded in the safe direction, by about 1e-12 times the terms of their formulas:
 epsilon is rounded up and rho is rounded down.

@@ -102,7 +102,7 @@ def linear_contexts(
 
     Values:
         theta_norm: |theta|, in (0, 1]; by default the norm of the argument theta, or 1/2 if each lane draws theta.
-        noise: >= 0, by default 1/2; only for uniform and Gaussian rewards.
+        noise: finite and >= 0, by default 1/2; only for uniform and Gaussian rewards.
         gap: > 0 and at most 2 theta_norm; only if the argument gap is given, and by default this argument. Contexts are
             moved along theta such that the best arm's mean exceeds all other means by at least this value.
 

@@ -107,8 +107,8 @@ def generalized_linear(
         update_every: as for `linear_ucb`; descent takes a step in every round.
 
     Returns:
-        A learner as from `linear_ucb`, except that it does not clip rewards, but residuals g(x^T w) - y: if a reward is
-            NaN, the residual counts as 0.
+        A learner as from `linear_ucb`, except that it clips the residuals g(x^T w) - y instead of the rewards. If a
+        reward is NaN, the residual counts as 0.
 
     Raises:
         ValueError: if an argument is out of range, there is no such link, or the link's slope is not > 0 on [-1, 1].
