@@ -34,8 +34,8 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
         NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if values lack a dimension, x has fewer than two different values, or a value of x is not positive
-            and finite; or if confidence is outside (0, 1).
+        ValueError: if values lack a dimension; if x equals `over`, has fewer than two different values, or has a value
+            that is not positive and finite; or if confidence is outside (0, 1).
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")

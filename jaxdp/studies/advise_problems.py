@@ -319,8 +319,9 @@ FEWEST_ROUNDS = 1000
 def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float, fewest: int = FEWEST_ROUNDS) -> int:
     """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
 
-    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A number between
-    `fewest` and `horizon` is 1, 2 or 5 times a power of ten. It is at least `fewest`, even if this exceeds the limit.
+    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A result
+    strictly between `fewest` and `horizon` is 1, 2 or 5 times a power of ten. The result is at least the smaller of
+    these two numbers, even if this exceeds the limit.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= limit:

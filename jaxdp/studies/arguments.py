@@ -40,7 +40,7 @@ def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[s
     Args:
         names: names of the learner's values.
         delta: the delta of the claim, in (0, 1).
-        num_records: number of rounds; each round is the record of a different user.
+        num_records: number of records, each of a different user, such as rounds or ballots.
     """
     if "delta" not in names:
         return {}

@@ -61,10 +61,11 @@ class Study:
 
     An argument of `simulate` or `instead` that is `Annotated` with a `typer.Option` becomes an option of the command,
     with the argument's name (or the name in the `Option`), type, default and help. A sequence becomes an option that
-    can be repeated. An argument annotated with `Derived` is computed from options. Any other argument of `instead` gets
-    the value of the option with the same name; any other argument of `figure` and `report`, the value of the option or
-    of the argument of `simulate` with the same name. Without such a value, the argument keeps its default. Each option
-    is declared by only one function. The docstring of the module that defines `simulate` is the command's help text.
+    can be repeated. An argument annotated with `Derived` is computed from options. Any other argument of `simulate` or
+    `instead` gets the value of the option with the same name. Any other argument of `figure` or `report` gets the value
+    of the option, or of the argument of `simulate`, with the same name. Without such a value, the argument keeps its
+    default. Each option is declared by only one function. The docstring of the module that defines `simulate` is the
+    command's help text.
 
     Attributes:
         simulate: function(**arguments, **scheduling) that returns the results.

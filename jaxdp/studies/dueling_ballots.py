@@ -188,9 +188,9 @@ def dueling_ballots(
         A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative (-1 if no
         alternative is named, NaN where nothing was simulated); `correct`, whether the named alternative is the winner
         of the ballots (NaN where `named` is NaN); and `first` (estimator, epsilon, seed), the index of the alternative
-        that each estimator of `private_ranking` ranks first on the ballots. The dataset has the coordinates `voters`
-        and `item`, `voter_epsilon` and the estimators' `noise` along epsilon, `trust_model` along learner, and the
-        scalars `winner`, `rule`, `answers`, `delta` and `estimator_delta`.
+        that each estimator of `private_ranking` ranks first on the ballots (NaN if its fit fails). The dataset has the
+        coordinates `voters` and `item`, `voter_epsilon` and the estimators' `noise` along epsilon, `trust_model` along
+        learner, and the scalars `winner`, `rule`, `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.
@@ -266,8 +266,8 @@ def _run(
 ) -> Run:
     """Returns a run with the output `named` [len(voters)], the arm that a learner names for each electorate size.
 
-    For the first size, the learner plays in `ballot_world`. For a larger size, the learner plays in `resampled_world`
-    if it supports counts or the size needs at most `rounds` rounds; otherwise the output is `NOT_PLAYED`.
+    For the first size, the learner plays in `ballot_world`. For a larger size, it plays in `resampled_world` if the
+    learner supports counts, or if the size needs at most `rounds` rounds. Otherwise the output is `NOT_PLAYED`.
     """
     fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named_arm}

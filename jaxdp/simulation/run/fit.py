@@ -34,7 +34,7 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
     """Returns `init(key, params)`.
 
     Raises a ValueError with `who` if `init` raises a TypeError or AttributeError, or returns a leaf that is neither a
-    number nor an array. A `jax.errors.JAXTypeError` is raised as it is.
+    number nor an array or has an integer that JAX's type cannot hold. A `jax.errors.JAXTypeError` is raised as it is.
     """
     try:
         initial = init(key, params)

@@ -55,7 +55,7 @@ def hear_late(learner: Learner, delays: np.ndarray, visits: Visits | None = None
     """Returns the learner with delayed feedback.
 
     A learner made by `per_person` gets no report from some rounds. If feedback is about one action, such a round does
-    not change the action about which the learner waits, unless a report of an earlier round arrives.
+    not change the action about which the learner waits. Only a report that arrives can change this action.
 
     Args:
         learner: a learner for arms, pairs of arms or experts, without contexts. It may be the result of `per_person`.
@@ -262,8 +262,8 @@ class Late:
     def update(self, key, params: Params, state: State, report: LateReport) -> State:
         """Stores a round's report, and uses arrived reports one by one while the learner's action has one in its slot.
 
-        If feedback is about one action, `act` then chooses the next action: at once if unused reports are left, and
-        otherwise in its round.
+        If feedback is about one action, `act` chooses the next action after each used report: at once if other unused
+        reports have arrived, and otherwise in the next round.
         """
         learner, before = self.learner, state.public
         state = self.send(params, state, report)

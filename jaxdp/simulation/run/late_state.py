@@ -77,7 +77,7 @@ class Private(NamedTuple):
 
 
 class LateReport(NamedTuple):
-    """A round's action, and the learner's report. If the round sends no report, it is a visit with zeros."""
+    """A round's action, and the learner's report. In a round without a report, `report` has a visit and zeros."""
 
     action: Any
     report: Any

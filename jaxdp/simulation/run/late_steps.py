@@ -70,7 +70,8 @@ def play_late(
         chosen = learner.act(key, learner_params, public.learner, None)
         target = jnp.where(public.waits & ~chooses, public.action.astype(chosen.dtype), chosen)
 
-        # The lane plays a round before `stop` if all arrived reports are queued, and it first uses none of them.
+        # The lane plays the next round if this round is before `stop`, all arrived reports are in their queues, and the
+        # learner does not have to use one of them first.
         arrived = jnp.asarray(late_params.arrived)
         uses_more = chooses & late.is_ready(state, public.used, late.slot_of(target), arrived[play.round])
         uses_more &= ~is_done(public.learner)

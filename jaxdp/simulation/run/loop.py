@@ -126,12 +126,12 @@ def simulator(
             learner does not support the unit, the environment's delays or its visits; if reports is not 1 although no
             unit is given; if the horizon is out of range, exceeds the environment's horizon, or differs from the
             learner's horizon (for a learner by `per_person`, if the number of heard rounds differs from it); if
-            checkpoints do not increase or exceed the horizon; if record is not a dict of functions; if learner and
-            environment have a parameter of the same name; if their interfaces do not fit; if one of the two does not
-            support the engine. `params` and `guarantee` raise if neither learner nor environment has a parameter with a
-            given name, or if a required value is missing. The run raises, before anything is compiled, if its key is
-            not a typed key, its parameters were not made by its `params`, shapes do not fit, two outputs have the same
-            name, or an outcome is unknown.
+            checkpoints are not increasing integers in [1, horizon]; if record is not a dict of functions, or outcomes
+            is not iterable; if learner and environment have a parameter of the same name; if their interfaces do not
+            fit; if the engine is unknown, or one of the two does not support it. `params` and `guarantee` raise if
+            neither learner nor environment has a parameter with a given name, or if a required value is missing. The
+            run raises, before anything is compiled, if its key is not a typed key, its parameters were not made by its
+            `params`, shapes do not fit, two outputs have the same name, or an outcome is unknown.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)

@@ -47,11 +47,11 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     Raises:
         ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
             factory that was not called). `params` raises if neither an estimator nor the problem has an argument with a
-            given name, or if a required value is missing. Facts from which an estimator computes other parameters are
-            required; `guarantee` also raises if a claim depends on a fact. For an estimator with private features,
-            values without a default that the problem would compute from the features are required, too. The run raises
-            if its key is not a typed key, if its parameters were not made by its `params`, or if an estimator does not
-            support data of the problem's shapes.
+            given name, or if a required value is missing. Values are required for facts from which an estimator
+            computes other parameters. For an estimator with private features, values are also required for arguments
+            without a default that the problem would compute from the features. `guarantee` raises, too, if a claim
+            depends on a fact for which no value is passed. The run raises if its key is not a typed key, if its
+            parameters were not made by its `params`, or if an estimator does not support data of the problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(

@@ -81,7 +81,7 @@ def is_list(values: Any) -> bool:
 
 
 def as_list(name: str, values: Any) -> list[Any]:
-    """Returns the values of an axis as a list. Raises a ValueError for a single value or a string."""
+    """Returns the values of an axis as a list. Raises a ValueError for a single value, a string or masked entries."""
     refuse_masked(name, values)
     if hasattr(values, "__array__"):
         values = np.asarray(values).tolist()

@@ -45,9 +45,9 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns this chunk, which has all lanes of its block, with only the lanes where `keep` is true.
+        """Returns a copy of this chunk with only the lanes where `keep` is true.
 
-        `keep` is a bool array with the block's shape.
+        `keep` is a bool array with the block's shape. This chunk must have all lanes of its block.
         """
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 

@@ -42,7 +42,10 @@ def program_hash(traced: Any, text: str) -> str:
 
 
 def constant_bytes(traced: Any) -> int:
-    """Returns the size in bytes of the arrays that a program, a result of `jax.jit(...).trace(...)`, closes over."""
+    """Returns the size in bytes of the arrays that a program, a result of `jax.jit(...).trace(...)`, closes over.
+
+    Raises a ValueError as `program_hash` does.
+    """
     return sum(getattr(constant, "nbytes", 0) for constant in _constants(traced.jaxpr))
 
 

@@ -27,7 +27,7 @@ def _stamp_of(status: os.stat_result) -> tuple[int, int]:
 
 
 class LastingStore(LocalStore):
-    """A local store that raises an OSError if a chunk is damaged, or if its folder is gone or contains another store.
+    """A local store that raises an OSError if a chunk is damaged or the store is no longer at its path.
 
     Zarr creates missing folders. After a store is moved, Zarr would create a second folder at the old path, with some
     results and no description.
@@ -60,7 +60,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the path has the opened store, which has grown or got its checksum since."""
+        """Returns whether the path has the opened store, which has grown or got its checksum since it was opened."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])

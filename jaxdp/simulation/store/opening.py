@@ -31,9 +31,9 @@ def open(store: str | Path) -> "xr.Dataset":
         rounded. In a finished store every variable has the same dtype as in the result of `sweep`.
 
     Raises:
-        ValueError: if there is no store of a sweep, if a file of computed results is missing, or if the store's
-            description or its labels are damaged. Damaged results raise an OSError with the file's name when they are
-            read.
+        ValueError: if there is no store of a sweep, or the path is an address such as s3://bucket/runs; if a file of
+            computed results is missing; or if the store's description or its labels are damaged. Damaged results raise
+            an OSError with the file's name when they are read.
 
     Examples:
         >>> import tempfile, jax, jaxdp

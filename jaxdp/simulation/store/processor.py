@@ -31,7 +31,7 @@ ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # features of x86
 HARMLESS = re.compile(r"xla_dump_|xla_force_host_platform_device_count|xla_cpu_collective_|xla_gpu_cuda_data_dir")
 VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE", "OPENBLAS_CORETYPE")
 THREADS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-SMALL = 64  # maximum number of rows of matrices that OpenBLAS factorizes on one thread
+SMALL = 64  # maximum number of rows and of columns of matrices that OpenBLAS factorizes on one thread
 OPTIONS = (
     "jax_disable_most_optimizations",
     "jax_exec_time_optimization_effort",

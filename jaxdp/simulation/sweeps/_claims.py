@@ -48,9 +48,9 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         word for a person); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
         `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`,
         `argument`. If a claim does not state a number, its column has infinity (epsilon) or NaN (rho, mu, numerical
-        delta). For results from a file, an axis that has names of objects as labels is an exception: its column has
-        the recorded texts of its values, for all values. The table's `to_latex` needs the package jinja2, which pandas
-        does not install.
+        delta). If results come from a file, an axis with names of objects as labels is an exception: its column has the
+        recorded texts of all values, including values that a selection left out. The table's `to_latex` needs the
+        package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results have no provenance or damaged provenance, or contain results of another sweep.

@@ -99,8 +99,10 @@ def sweep(
             lanes of a program, rounded up to a multiple of 1,024, but at most 65,536, and at most the number that
             should fit in 4 GiB. Several tiles run at a time if memory allows; if memory runs out, the number of tiles
             that run at a time is halved.
-        chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means about 20
-            seconds of work, limited by free memory. A store keeps the chunk size of the first call.
+        chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means a default,
+            limited by free memory. With a store, this is at most about 20 seconds of work, or the tiles that run at a
+            time if these take longer; with an executor, it is small, so that workers share chunks evenly. A store keeps
+            the chunk size of the first call.
         devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system with file locks. The path must not exist, or must contain the
             store of this sweep; with `overwrite` or `grow`, it may contain the store of another sweep.
@@ -116,8 +118,8 @@ def sweep(
             Options of JAX that change numbers, such as `jax.enable_x64`, are passed on to the workers.
             After each minute in which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up)
             reports the missing chunks.
-        timeout: the maximum time in seconds, > 0, between two finished chunks of an executor, including compilation.
-            None means no limit.
+        timeout: the maximum time in seconds, > 0, until the first worker of an executor responds, and between two
+            finished chunks, including compilation. None means no limit.
         process_index: index of this process in [0, num_processes), if several processes compute parts of the same
             store. "auto" reads it from SLURM (a job array or srun) or from a Kubernetes indexed job.
         num_processes: the number of processes; "auto" reads it from SLURM.
@@ -146,7 +148,7 @@ def sweep(
         MemoryError: if a single tile or the results do not fit in free memory. Raised before results are computed if
             sizes are known in advance, and otherwise when memory runs out.
         RuntimeError: if the executor fails. Results that were written stay.
-        TimeoutError: if the executor finishes nothing within `timeout`. Results that were written stay.
+        TimeoutError: if no worker responds, or no chunk is finished, within `timeout`. Results that were written stay.
         KeyboardInterrupt: if the user interrupts the sweep; the message says which results are stored and how to
             resume.
 

@@ -30,7 +30,8 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
 
     Raises:
         ValueError: if an argument is not a dict with names as keys; if a name is used twice, or is "seed" or the name
-            of a result; if an axis is empty, is text or a single value, or has two values with the same label.
+            of a result; if an axis is empty, is text or a single value, or has masked entries or two values with the
+            same label.
     """
     for argument, named in (("axes", axes), ("static_axes", static_axes)):
         if not isinstance(named, Mapping):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
-# A function of (results, region). The results are complete only in regions that it was called with; it must not change
-# them. A region is a tuple of slices, one for each dimension of the grid.
+# A function of (results, region), which must not change the results. They are complete only in the regions of this call
+# and of earlier calls. A region is a tuple of slices, one for each dimension of (*static axes, *axes, seed).
 Listener = Callable[["xr.Dataset", tuple[slice, ...]], object]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 

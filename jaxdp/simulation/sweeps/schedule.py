@@ -104,7 +104,10 @@ def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
 
 
 class Started(NamedTuple):
-    """Tiles of a runner: lanes of later tiles, the submitted tiles with their numbers of lanes, and their threads."""
+    """Tiles of a runner: lanes of later tiles; submitted tiles, each with its number of lanes; their threads.
+
+    `aligned` is the argument of `Runner._tile` for these tiles.
+    """
 
     lanes_of_tiles: Iterator[np.ndarray]
     tiles: deque[tuple[int, Future[Arrays]]]
