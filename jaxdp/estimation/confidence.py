@@ -30,8 +30,8 @@ class ConfidenceSet(NamedTuple):
 
     Attributes:
         center: [dim] float, the estimate.
-        shape: [dim, dim] float, Sigma_D + ridge I, computed from weighted samples. It is positive definite on the span
-            of basis, and zero on vectors orthogonal to this span.
+        shape: [dim, dim] float, Sigma_D + ridge I, computed from weighted samples. It is zero on vectors orthogonal to
+            the span of basis. If width is not NaN, it is positive definite on this span.
         width: [] float >= 0; NaN if shape is singular on the span of basis, up to rounding.
         basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None means the whole
             space. For estimators with `zero_sum`, basis spans the vectors that sum to zero.
@@ -51,10 +51,7 @@ class ConfidenceSet(NamedTuple):
         return shift @ jnp.matmul(self.shape, shift, precision="highest") <= self.width**2
 
     def inner_shape(self) -> jax.Array:
-        """Returns the shape in the coordinates of basis, in which it is positive definite.
-
-        The result is [rank, rank] float.
-        """
+        """Returns the shape in the coordinates of basis, [rank, rank] float; without a basis, the shape itself."""
         return self.shape if self.basis is None else product(self.basis.T, product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
@@ -141,9 +138,9 @@ def confidence_set(
         radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
             requires ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
-        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proven only for 0. But gamma falls
-            exponentially with radius |x_i|, so for a large radius the set contains all parameters. 1/4, the maximum,
-            which is the curvature at even odds, is a heuristic.
+        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. Coverage is proven only if it is at most gamma,
+            as 0 always is. But gamma falls exponentially with radius |x_i|, so for a large radius this set contains the
+            whole ball. The maximum, 1/4, is the curvature at even odds; it is a heuristic.
 
     Returns:
         The set. If curvature is at most gamma, the set contains the true parameter with probability >= 1 -
@@ -286,8 +283,8 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Returns:
         An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default
-        0), failure_prob (0.1) and curvature (0, for which coverage is proven). With it, `estimate` takes neither
-        `intervals` nor `offset`.
+        0), failure_prob (0.1) and curvature (0, for which coverage is proven). For this estimator,
+        `estimate` takes neither `intervals` nor `offset`.
 
     Raises:
         ValueError: if estimator is not an `Estimator`, has no `noise` or keeps features private. The result's `params`

@@ -34,7 +34,7 @@ class Grid(NamedTuple):
         return cls(power, bits, error)
 
     def add(self, terms: jax.Array) -> jax.Array:
-        """Returns the sum of terms ([num_terms, dim] float64) in steps of the grid, [dim] int64 of magnitude < 2^61."""
+        """Returns the sum of terms ([num_terms, dim] float64) in steps of the grid, [dim] int64 in [-2^61, 2^61]."""
         units = jnp.round(terms / self.power[None] * 2.0 ** (60 - self.bits))
         return jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64)
 

@@ -51,7 +51,7 @@ def full_batch_estimator(
         max_steps: see `mle`.
         noise: as `Estimator.noise`.
         covariance: as `Estimator.covariance`.
-        large: as `Estimator.large`.
+        large: as `Estimator.large`; not used if `optimizer` is given or `zero_sum` is true.
     """
     check_count("max_steps", max_steps)
 

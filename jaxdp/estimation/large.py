@@ -195,8 +195,8 @@ def block_statistic(
     """Returns sum_i factors_i x_i ([dim] float64) and a bound on how much rounding adds to the sum's L2 sensitivity.
 
     Terms are summed as integers, so the sum is the same for any block size, bit for bit. `largest`, [dim], bounds the
-    absolute values of terms. `changed` is the number of terms that change together. `block_size` is the maximum number
-    of entries of a block; None means `BLOCK_SIZE`.
+    absolute values of terms. `changed` is the maximum number of terms that change together. `block_size` is the maximum
+    number of entries of a block; None means `BLOCK_SIZE`.
     """
     factors, largest = np.asarray(factors, np.float64), np.asarray(largest, np.float64)
     with jax.enable_x64(True):
@@ -215,9 +215,9 @@ def _add_block(grid: Grid, bits: int, rows: jax.Array, factors: jax.Array) -> ja
 def block_predicted_errors(
     features: np.ndarray, lengths: np.ndarray, noise_variance: float, vectors: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Predicts the squared error of theta for candidate cuts, as if all second moments had the same eigenvectors.
+    """Predicts the squared error of theta for candidate cuts, as if weights kept the second moment's eigenvectors.
 
-    `predicted_errors` has the formula, and allows for different eigenvectors of the second moments with different cuts.
+    `predicted_errors` has the formula, and allows the eigenvectors of the weighted second moment to depend on the cut.
 
     Args:
         features: [num_samples, dim] float.
@@ -256,7 +256,7 @@ def block_predicted_errors(
 
 
 def block_cut(features, lengths: np.ndarray, requested: float, noise_variance: float, moments: Moments | None) -> float:
-    """Returns the requested cut or, if it is 0, the cut with the least predicted error, capped at the largest length.
+    """Returns the requested cut (0 requests the cut with the least predicted error), but at most the largest length.
 
     `noise_variance` is the variance of the noise for a cut of 1. `moments` are None if the features are whitened.
     """

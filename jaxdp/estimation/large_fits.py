@@ -76,7 +76,7 @@ def fit_large_statistic(
 ) -> Estimate:
     """Releases the labels' statistic with Gaussian noise, and fits theta to the noisy statistic.
 
-    The result is as in `objective_perturbation`.
+    The noise and the minimised objective are as in `objective_perturbation`.
 
     Args:
         release: the options of the release.
@@ -85,7 +85,8 @@ def fit_large_statistic(
         features: [num_samples, dim] float.
         labels: [num_samples] in {0, 1/2, 1}.
         report_secretly: (whitened features, weights) -> the noisy statistic and its sensitivity. It may overwrite the
-            features. Only for weighted and whitened releases. If it is given, the key and the labels are not used.
+            whitened features. Only for weighted and whitened releases. If it is given, the key and the labels are
+            not used.
         offset: [num_samples] float64, public parts of the margins; None means 0.
 
     Raises:

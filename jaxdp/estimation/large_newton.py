@@ -245,8 +245,9 @@ def fit_blocks(
 
     Returns:
         The estimate. For `converged`, the gradient g must also satisfy sqrt(g^T A^-1 g) <= 10 * tolerance, with A =
-        Sigma / 4 + (regularization / n) I. At the radius, g is the Lagrangian's gradient, and the Lagrange multiplier
-        is added to regularization / n. If the solver did not converge, theta is NaN if the certificate is NaN.
+        Sigma / 4 + (regularization / n) I, where Sigma is the second moment of the features. At the radius, g is the
+        Lagrangian's gradient, and the Lagrange multiplier is added to regularization / n. If the certificate is NaN,
+        theta is NaN too.
     """
     count, dim = features.shape
     size = np.sqrt(np.trace(moments.second) / dim)

@@ -46,7 +46,7 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
 
     Args:
         estimator: the estimator.
-        persons: [num_samples] public ids of the persons who gave the labels.
+        persons: [num_samples] public ids, integers or text, of the persons who gave the labels.
         **values: the values that the estimator's `params` take.
 
     Returns:
@@ -55,7 +55,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         epsilon, divided by the minimum number of labels per person.
 
     Raises:
-        ValueError: if estimator is not an `Estimator`, persons are not a vector, or a value is out of range.
+        ValueError: if estimator is not an `Estimator`, persons are not a vector of at least one id, or a value is
+            out of range.
         TypeError: if a value is missing, or the estimator does not take it.
 
     Examples:

@@ -9,6 +9,9 @@ policy (`relative_features`). Otherwise pessimism also penalises the uncertainty
 A policy is post-processing of an estimate: states, features and the confidence set's shape and width do not depend on
 the labels.
 
+All functions raise a ValueError if shapes are wrong; only `check_states` checks the values of arrays, on the host. The
+other functions accept traced arrays.
+
 Equation (9) is in DP-Reward (Chowdhury, Zhou & Natarajan, 2023). |v|_{shape^-1} is sqrt(v^T shape^-1 v).
 """
 
@@ -32,7 +35,7 @@ LARGEST_ENUMERATION = 10**6
 
 
 class PessimisticPolicy(NamedTuple):
-    """A policy, a lower bound on its expected reward, and a bound on the gap to the largest such value of any policy.
+    """A policy, its value (expected reward under the worst parameter), and a bound on the gap to the largest value.
 
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
@@ -50,8 +53,6 @@ class PessimisticPolicy(NamedTuple):
 
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
     """Checks the features and weights of states on the host.
-
-    The other functions of this module accept traced arrays. They check only shapes.
 
     Args:
         action_features: [num_states, num_actions, dim].

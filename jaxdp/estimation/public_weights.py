@@ -29,8 +29,8 @@ class WithCut(NamedTuple):
 
     Attributes:
         report: the noisy weighted statistic, in the form that `privatize` returns without weights.
-        cut: [] float >= 0, maximum weighted norm of a sample's features: the user's value, or a value computed from
-            features only.
+        cut: [] float >= 0, maximum weighted norm of a sample's features: the user's value or the value with the least
+            predicted error, but at most the largest norm. It depends on public values only.
     """
 
     report: Any
@@ -90,7 +90,7 @@ def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
 def effective_cut(
     cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested cut or, if it is 0, the cut with the least predicted error, capped at the largest length.
+    """Returns the requested cut (0 requests the cut with the least predicted error), but at most the largest length.
 
     Args:
         cut: [] float >= 0.

@@ -54,9 +54,9 @@ def likelihood_covariance(
         basis: [dim, rank] float, orthonormal columns that span the subspace in which theta is sought; None means the
             whole space.
         weights: [num_samples] float >= 0, weights of the samples' losses; None means that all are 1.
-        information: margins -> [num_samples] float, Fisher information of one report about its margin. The covariance
-            is computed from the information if the observed curvature is not positive definite; None if this cannot
-            happen.
+        information: margins -> [num_samples] float, Fisher information of one report about its margin. If the observed
+            curvature is not positive definite, the covariance is computed from this information instead. None means
+            that the observed curvature is always used, even if it is indefinite.
     """
     columns = features if basis is None else product(features, basis)
     margins = product(features, theta)

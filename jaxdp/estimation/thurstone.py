@@ -29,7 +29,7 @@ def thurstone_rr(
     `objective_perturbation` has no probit form.
 
     Args:
-        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t.
+        step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t) at sample t (see `sgd_rr`).
         average: the iterates that are averaged: "none" (the last iterate is returned), "all" or "last_half".
         zero_sum: whether to constrain sum(theta) = 0.
         optimizer: an Optax optimiser in place of SGD with a constant step.
@@ -54,7 +54,7 @@ def thurstone_rr(
 
     Math:
         Let $z_t = x_t^\top \theta_t$, $\varphi$ and $\Phi$ be the normal density and distribution function,
-        $p = 1 / (1 + e^{-\varepsilon})$, and $r_t$ the report of label $t$. Then
+        $p = 1 / (1 + e^{-\varepsilon})$, and $r_t$ the report of label $t$. With the other symbols of `sgd_rr`,
 
         $$
         \theta_{t+1} = \Pi\Big( \theta_t - \eta_t (2 p - 1) \varphi(z_t) \Big( \frac{1 - \tilde y_t}{\Phi(-z_t)} -

@@ -128,7 +128,8 @@ def predicted_margin_errors(
     Returns:
         Root mean squared errors of margins: "randomized_response" (`debiased_rr`), "gaussian" and "k_norm"
         (`objective_perturbation` with geometry="whitened"), and "isotropic" (`objective_perturbation` with isotropic
-        Gaussian noise, at its best ridge). They are first-order predictions for many samples, without weights.
+        Gaussian noise). The last three are at their best ridges on a grid. All are first-order predictions for many
+        samples, without weights.
 
     Raises:
         ValueError: if features are not a finite table with an entry other than 0, persons are not one id per sample, or
@@ -179,8 +180,8 @@ def predicted_ridge(
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1).
-        sensitivity: sensitivity of the statistic, > 0; None means the largest norm of a row, for one label, which must
-            not be 0.
+        sensitivity: sensitivity of the statistic, finite and > 0; None means the largest norm of a row, for one label,
+            which must not be 0.
         margin_stddev: B, a guess of the margins' standard deviation, > 0; infinity gives 0.
 
     Raises:

@@ -27,7 +27,7 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
     """Checks the comparator's number of switches, and returns it as an int; None if it is None.
 
     Raises:
-        ValueError: if num_switches is not an integer >= 0, or is not below the horizon, if a horizon is given.
+        ValueError: if num_switches is not an integer >= 0, or a horizon is given and num_switches is not below it.
     """
     if num_switches is None:
         return None

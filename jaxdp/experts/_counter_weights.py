@@ -63,15 +63,15 @@ def counter_weights(
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`.
         num_switches: the comparator's number of switches, for which the rate is tuned. The default is 0 for `static()`,
-            S for `switching(num_switches=S)`, and the expected number of switches for `markov(switch_rate=...)`.
-            `markov()` has no default.
+            S for `switching(num_switches=S)`, and the rounded expected number of switches for
+            `markov(switch_rate=...)`. `markov()` has no default.
 
     Returns:
         A learner for losses ([num_experts] float, clipped to [0, 1]; NaN counts as 0); its actions are experts ([]
-        int32). For each expert, a lane stores the counter's running sums of noise (at most 6 for T <= 2^20), the exact
-        total (2 words), the most recent noisy total, and 2 words for each row of the class (a row is, for example, a
-        number of switches). The numbers of running sums and of rows of `markov()` grow slowly with the horizon;
-        otherwise, memory does not depend on it.
+        int32). For each expert, a lane stores the counter's running sums of noise (at most 6 complex numbers for T <=
+        2^20), the exact total (2 words), the most recent noisy total, and 2 words for each row of the class (a row is,
+        for example, a number of switches). The numbers of running sums and of rows of `markov()` grow slowly with the
+        horizon; otherwise, memory does not depend on it.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; if num_switches is not an
@@ -86,8 +86,8 @@ def counter_weights(
     Privacy:
         - Claim: rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP.
         - Unit: one round's loss vector; adjacency: replace one. Losses may depend on earlier plays and released totals.
-        - Sensitivity: A vector is one entry of N counters. Every coordinate may change by 1, so the L2 sensitivity is
-          sqrt(N), and `toeplitz_counter` is calibrated to this sensitivity.
+        - Sensitivity: A vector adds one entry to each of N counters. Every entry may change by 1, so the L2 sensitivity
+          is sqrt(N), and `toeplitz_counter` is calibrated to this sensitivity.
         - Private: the counter's state.
 
     Source:

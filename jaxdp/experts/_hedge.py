@@ -40,10 +40,10 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Raises:
         ValueError: if num_experts < 2 or horizon < 1. The result's `params` raises this error if learning_rate is not
-            > 0.
+            > 0 and finite.
 
     Values:
-        learning_rate: > 0, by default sqrt(8 ln N / T).
+        learning_rate: > 0 and finite, by default sqrt(8 ln N / T).
 
     Privacy:
         - None.

@@ -25,7 +25,7 @@ class Algorithm(NamedTuple):
     Attributes:
         num_experts: number of experts.
         add: (state, [num_experts] integer sums of losses over rounds of a block) -> the block's totals. If losses are
-            not binary, these are at most 2^10 rounds.
+            not binary, the sums are over at most 2^10 rounds.
         advance: (key, params, state, totals, rounds) -> the state after this number of rounds. `key()` returns the last
             round's key; it is called only if an expert is selected.
         rounds_left: (rounds played) -> [] integer, the number of rounds left in the block.

@@ -20,11 +20,11 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
     """Reads losses from a .csv, .npy or .parquet file with one row per round and one column per expert.
 
     - `.csv`: a UTF-8 file of numbers, quoted or not, separated by commas. The first line may contain names of experts;
-      blank lines are skipped. The reader rejects a file in which a header or an index could be mistaken for losses.
-      This is the case if the first line contains integers that do not look like the later lines, if the first column
-      seems to contain row numbers and the other columns do not, or if the first column has the name of an index
-      ("index" only if the column contains row numbers) or some name is empty. If there are only one or two rows, and
-      the first column seems to contain row numbers but does not have the name of an index, the reader warns instead.
+      blank lines are skipped. The reader rejects a file in which a header or an index could be mistaken for losses:
+      (a) the first line contains integers that do not look like the later lines; (b) the first column seems to contain
+      row numbers, and the other columns do not; (c) the first column has the name of an index ("index" only if the
+      column contains row numbers); or (d) some name is empty. In case (b), the reader only warns if there are one or
+      two rows.
     - `.npy`: a matrix written by `numpy.save`. The matrix is memory-mapped: its parts are read when they are needed.
     - `.parquet`: columns of numbers or booleans without missing values. The reader rejects a table with a column that
       is an index. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.

@@ -118,7 +118,7 @@ def shifting_losses(
             argument `gap`.
         other_mean: in (0, 1], the mean loss of all other experts, by default 1/2.
         num_shifts: number of changes of the good expert, an integer from 0 to the argument `num_shifts`, which is the
-            default. It is not a value if shift_times is a list.
+            default. `params` does not take it if shift_times is a list.
         concentration: c, only for Beta losses. A loss of mean m has the distribution Beta(m c, (1 - m) c), with
             variance m (1 - m) / (c + 1). Both parameters must be >= 1 for both means, so the good expert's mean must be
             > 0 and other_mean < 1. By default c is the maximum of 10 and the smallest c with this property.

@@ -102,7 +102,7 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns the sum of terms 0 to m - 1 divided by the sum of terms 0 to m ([S] float, for m = 1, ..., S)."""
+            """Returns, for m = 1, ..., S, terms 0 to m - 1 of `_growth` as a fraction of terms 0 to m, [S] float."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]

@@ -62,7 +62,7 @@ def mirror_descent(
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta: in (0, 1); not a value with Laplace noise.
+        delta: in (0, 1); `params` does not take it with Laplace noise (also not for "paper").
         learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals", the rate of fixed share over
             levels.
 

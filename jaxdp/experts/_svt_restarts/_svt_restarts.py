@@ -137,8 +137,8 @@ def svt_restarts(
 
     Values:
         epsilon: the privacy budget, > 0.
-        failure_prob: in (0, 1), a bound on the probability that, in any of the `horizon` rounds, an epoch ends although
-            the distribution of losses has not changed since the epoch started.
+        failure_prob: in (0, 1), a bound on the probability that at least once in `horizon` rounds an epoch ends
+            although the distribution of losses has not changed since the epoch started.
         margin: finite, by default 1 + 32 * (ln C + ln(2 T / b)) / epsilon. Here C = T / check_every, rounded up, is the
             maximum number of queries, and b = failure_prob / 5. With a smaller margin, restarts are earlier, but
             failure_prob is not guaranteed. Privacy does not depend on failure_prob or margin.

@@ -202,7 +202,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns one window per level: after the level's last time before `time`, even if in an earlier epoch."""
+        """Returns one window per level; it starts after the level's last time before `time`, even in another epoch."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # number of multiples before this query's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
