@@ -121,7 +121,7 @@ class Ballots:
         return sum(count for count, silent in zip(self.counts, is_silent, strict=True) if silent)
 
     def answers(self, *, unranked: str = "unknown") -> np.ndarray:
-        """Returns each order's preference between the two alternatives of each pair (its answer about the pair).
+        """Returns each order's preference between the two alternatives of each pair (the order's answer).
 
         An order prefers the alternative in the earlier group. It has no preference between two tied alternatives or
         between two alternatives that are not ranked.

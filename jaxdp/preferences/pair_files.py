@@ -67,7 +67,8 @@ def read_pairs(
         ties_public: whether others may know which rows have a tie or no label. It must be True for "drop", in which
             case `Pairs.restate` states it in claims; otherwise it must be False.
         drop_duplicates: whether to keep only one row for each unordered pair (with `person`: for each unordered pair
-            and person), the first row in the file, no matter which response won.
+            and person), the first row in the file, no matter which response won. With ties="drop" no row remains if the
+            first row has a tie or no label.
         drop_identical: whether to remove rows in which the two responses are equal.
         orient: see `pairs_from_chosen_rejected`.
         key: PRNG key for ties="coin" or orient="coin", as secret as the labels; otherwise None.
@@ -76,8 +77,8 @@ def read_pairs(
         Features, labels, row numbers (from 0) and persons.
 
     Raises:
-        ValueError: if columns are missing or have another type or length, features are not finite, arguments do not fit
-            together, or the table is Parquet and pyarrow is not installed.
+        ValueError: if columns are missing or have wrong types, lengths or labels, features are not finite, arguments do
+            not fit together, a file is malformed, or the table is Parquet and pyarrow is not installed.
         OSError: if a file cannot be read.
 
     Examples:

@@ -28,8 +28,8 @@ def parquet_rows(
             file.
 
     Yields:
-        (text such as "row 3", with the position of the row's first occurrence in the batch, counted from 1 in the whole
-        file; column names; fields; number of times that the row occurs in the batch).
+        (text such as "row 3", with the position in the file, counted from 1, at which the row first occurs in the
+        batch; column names; fields; number of times that the row occurs in the batch).
 
     Raises:
         ValueError: if pyarrow is not installed; or if the file is not Parquet, is damaged, is too large, or has a

@@ -73,9 +73,9 @@ def private_labels(
         The reports, the budget of each report, and the claim.
 
     Raises:
-        ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons are not one id for each label,
-            all text or all integers; if a key is given although release is True, or missing although release is False;
-            or if epsilon is infinite in a release.
+        ValueError: if labels are not a vector of numbers, epsilon is not > 0 or is too small for JAX's default float
+            type, or persons are not one id for each label, all text or all integers; if a key is given although release
+            is True, or missing although release is False; or if epsilon is infinite in a release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

@@ -65,8 +65,9 @@ class ComparisonTable:
             The table.
 
         Raises:
-            ValueError: if a column is not one-dimensional, columns differ in length, there is no comparison, or a row
-                is malformed. For a malformed row, the error names the argument and the row, counted from 0.
+            ValueError: if a column is not one-dimensional or has masked entries, columns differ in length, there is no
+                comparison, or a row is malformed. For a malformed row, the error names the argument and the row,
+                counted from 0.
 
         Examples:
             >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])

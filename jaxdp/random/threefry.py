@@ -178,6 +178,7 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
 
     Raises:
         ValueError: if there is no such implementation.
+        TypeError: if the last axis of data has another length than the implementation's keys.
 
     Examples:
         >>> import jax, jaxdp

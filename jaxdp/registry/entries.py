@@ -78,8 +78,7 @@ class Entry:
             not, such as a second phase or an exhausted budget; None if there is no second point.
 
     Raises:
-        ValueError: if `summary` or `title` is not one line of text; or if `proof`, `second`, `neighbours`, a function,
-            a key of a mapping, or the name of a size is invalid. Other fields are not checked.
+        ValueError: if a field is invalid; `source`, `family`, `other_sizes`, `reached` and numbers are not checked.
     """
 
     summary: str
@@ -143,8 +142,7 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function takes a size of that name, `variant` has it, or a size is None although the
-                algorithm's factory (of a mechanism also `params`, `guarantee` or `release`) has no default for it.
+            ValueError: if no function takes a size of that name, `variant` has it, or a necessary size is None.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
