@@ -73,8 +73,7 @@ def delayed(world: Environment, delays: Any) -> Environment:
 def batched(world: Environment, size: int) -> Environment:
     """Returns an environment that delivers the feedback of `size` rounds together, after the last of them.
 
-    The learner never receives the feedback of an incomplete last batch. The environment is otherwise like the result of
-    `delayed`.
+    The learner never receives the feedback of an incomplete last batch.
 
     Args:
         world: as for `delayed`.

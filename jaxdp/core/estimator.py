@@ -11,7 +11,9 @@ from jaxdp.core.shown import html_of
 
 
 class LabelsPrivatizeFn(Protocol):
-    """Returns everything that the curator (local model) or the public (central model) may see about the labels.
+    """Returns everything that the curator (local model) or the public (central model) may see of private data.
+
+    Private data are the labels, and the features if the guarantee's privacy unit includes them.
 
     May read: params, features, labels, its own key (once).
     """
@@ -20,7 +22,10 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """Returns the estimate from the report (the result of `privatize`) and public features. It can be traced by JAX."""
+    """Returns the estimate from the report, which is the result of `privatize`. It can be traced by JAX.
+
+    It may read features only if they are public.
+    """
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
@@ -103,8 +108,9 @@ class Sample(NamedTuple):
 
     Attributes:
         features: [num_samples, ...] float; the estimator's privacy unit determines whether they are private.
-        labels: [num_samples] numbers, private. For pairs: 1 if the first item won, 0 if the second won, 1/2 for a tie.
-            Otherwise in the form that the estimator's `check` accepts, such as rankings [num_samples, num_items].
+        labels: [num_samples] numbers, private. For pairs with features phi(a1) - phi(a0): 1 if a1 won, 0 if a0 won, 1/2
+            for a tie. Otherwise in the form that the estimator's `check` accepts, such as rankings [num_samples,
+            num_items].
         truth: the parameter of the distribution of the labels, or other values that only metrics read; None if there
             are none.
         known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed

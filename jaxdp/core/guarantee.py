@@ -41,11 +41,11 @@ class Guarantee:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
             "none".
         epsilon: budget of a pure or approximate claim, in (0, inf); infinity for all other kinds.
-        delta: delta of an approximate claim, in [0, 1). A claim of kind "none" may have a delta, too; 0 for all other
-            kinds.
-        rho: budget of a zCDP claim, > 0; None for all other kinds.
-        mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1). None
-            for all other kinds.
+        delta: delta of an approximate claim, in [0, 1). A guarantee of kind "none" may also have a delta. It is 0 for
+            pure, zCDP and Gaussian claims.
+        rho: budget of a zCDP claim, in (0, inf); None for all other kinds.
+        mu: budget of a Gaussian claim, in (0, inf): neighbours are no easier to distinguish than N(0, 1) from N(mu, 1).
+            None for all other kinds.
         trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
         privacy_unit: the data that the claim protects, for example "one label".
         adjacency: how two neighbouring inputs differ, for example "replace-one".
@@ -54,8 +54,8 @@ class Guarantee:
             "action" and "public". By default these are all three in the local model, "action" and "public" in the
             central and the shuffle model, and "public" in the joint model. The view of a contextual learner has no
             "action" if its action depends on a private context. In the joint model the view is "public" or empty,
-            because a user's action may depend on the user's data without noise. All other users also see their own
-            actions.
+            because a user's action may depend on the user's data without noise; the claim protects a user against
+            someone who sees this view and the actions of all other users.
         sensitive_fields: names of the leaves of a user's data that may differ between neighbours, stored in
             alphabetic order; None if all may differ.
         batch: in the shuffle model, the number of users whose reports are shuffled together, >= 1; None in other
@@ -231,8 +231,8 @@ class Guarantee:
         Returns:
             epsilon in [0, inf]. For a pure claim this is the claim's epsilon. For an approximate claim it is the
             claim's epsilon if delta is at least the claim's delta, and infinity otherwise. For zCDP it is the infimum
-            over Rényi orders; for a Gaussian claim, the exact value. It is infinity for zCDP and Gaussian claims at
-            delta = 0, and for a guarantee that claims nothing.
+            over Rényi orders, and for a Gaussian claim the exact value; both are rounded up slightly. It is infinity
+            for zCDP and Gaussian claims at delta = 0, and for a guarantee that claims nothing.
 
         Raises:
             ValueError: if delta lies outside [0, 1).
@@ -267,12 +267,13 @@ class Guarantee:
         Returns:
             The guarantee of the pair. Its `adversary_view` contains the parts that both views have in common. The
             result claims nothing if the sum of deltas reaches 1, the budget overflows, or either guarantee claims
-            nothing. Numerical deltas add up; the sum is None if one of them is None or if it reaches 1.
+            nothing. Local epsilons add up; the sum is None if one of them is None. Numerical deltas add up; the sum is
+            None if one of them is None or if it reaches 1.
 
         Raises:
-            ValueError: if the two differ in trust model, unit, privacy unit, adjacency, sensitive fields or
-                batch; if their views have no part in common (except in the joint model); or if delta is
-                needed, and is missing or outside (0, 1).
+            ValueError: if other is not a `Guarantee`; if the two differ in trust model, unit, privacy unit, adjacency,
+                sensitive fields or batch; if their views have no part in common (except in the joint model); or if
+                delta is needed, and is missing or outside (0, 1).
 
         Source:
             Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
@@ -295,9 +296,10 @@ class Guarantee:
             privacy_unit: the name of the person's data, for example "one voter".
 
         Returns:
-            The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows.
-            `numerical_delta` is multiplied by the same factor as delta, and becomes None if it reaches 1. Outside the
-            local model it also becomes None for a zCDP or Gaussian claim with `numerical_delta` above 0 and units > 1.
+            The guarantee of replacing one person. It claims nothing if delta reaches 1, the budget overflows, or this
+            guarantee claims nothing. `numerical_delta` is multiplied by the same factor as delta, and becomes None if
+            it reaches 1. Outside the local model a `numerical_delta` above 0 also becomes None for units > 1 if this
+            guarantee has no epsilon (zCDP, Gaussian or none).
 
         Raises:
             ValueError: if units is not an integer >= 1, or the claim is already for a person.
@@ -317,11 +319,11 @@ class Guarantee:
         """Returns the claim as an event for dp-accounting's accountants (`pip install 'jaxdp[accounting]'`).
 
         The event describes the worst pair of neighbours. Compose it once for each run of the algorithm, in one call or
-        in several, with an accountant based on privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or on Rényi
+        in several. Use an accountant based on privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or on Rényi
         divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the epsilon of the worst composition of mechanisms with this claim. The accountant other than
-          `accountant` rejects the event.
+        * pure: PLD gives the epsilon of the worst composition of mechanisms with this claim, RDP an upper bound. The
+          accountant other than `accountant` rejects the event.
         * zcdp: RDP gives about `epsilon_at`, because it tries few orders. PLD accountants reject the event.
         * gaussian: PLD gives `epsilon_at`, RDP an upper bound. PLD accountants for `REPLACE_ONE` double the
           sensitivity, which is safe but not tight.

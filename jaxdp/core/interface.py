@@ -129,7 +129,7 @@ class Probe(NamedTuple):
 class Interface(NamedTuple):
     """The spaces of actions, feedback, contexts and recommendations.
 
-    Each is a pytree of `Space` with the structure of the arrays.
+    Each attribute is a pytree of `Space` with the structure of the arrays that are exchanged.
 
     Attributes:
         action: space of the learner's actions.
@@ -206,7 +206,10 @@ def fits(spaces: Any, arrays: Any) -> bool:
 
 
 def holds(spaces: Any, arrays: Any) -> jax.Array:
-    """Returns whether all arrays of a pytree lie in their spaces, [] bool. Shapes and kinds must fit."""
+    """Returns whether all arrays of a pytree lie in their spaces, [] bool; False if the pytrees' structures differ.
+
+    The arrays must have the spaces' shapes and kinds.
+    """
     inside = map_spaces(spaces, arrays, Space.holds)
     return jnp.asarray(False) if inside is None else jnp.stack(inside).all()
 
@@ -220,9 +223,10 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
     """Checks that a learner and an environment fit together, if both have an interface.
 
     Raises:
-        ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
-            learner's, or only one of the two has contexts, except for visits, which a learner without contexts ignores;
-            or if both have recommendations, and the learner's are not contained in the environment's.
+        ValueError: if their spaces of actions differ; if the environment's feedback is not contained in the learner's;
+            if the environment's contexts are not contained in the learner's, or only one of the two has contexts
+            (visits are allowed, because a learner without contexts ignores them); or if both have recommendations, and
+            the learner's are not contained in the environment's.
     """
     if learner is None or environment is None:
         return

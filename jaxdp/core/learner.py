@@ -147,9 +147,9 @@ class BlockPlanFn(Protocol):
 
 
 class BlockUpdateFn(Protocol):
-    """Applies `update` to one round after another, until the learner changes its plan.
+    """Applies `update` to one round after another, up to the first one after which the learner changes its plan.
 
-    The last round is the first one after which the learner changes its plan, or else the last planned round.
+    If no round changes the plan, all planned rounds are used.
 
     `keys` are the keys that `update` would get; `report` has the output of `privatize` for every planned round. Returns
     the new state and the number of rounds that the new state includes, in [1, plan.length].

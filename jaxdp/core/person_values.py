@@ -36,8 +36,9 @@ def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any]
     """Returns values at which the claim for `reports` records together is at most the claim for `values`.
 
     For pure and approximate claims epsilon is divided by `reports`. A delta is divided by `reports` in the local model,
-    and by the factor of group privacy otherwise. For claims in rho or mu, the epsilon at the given delta is found by
-    bisection in float64. All budgets are rounded down to JAX's default float type.
+    and otherwise by the factor by which `Guarantee.at_user_level` multiplies it. For claims in rho or mu, the epsilon
+    at the given delta is found by bisection in float64. All budgets are rounded down to JAX's default float type. If
+    `reports` is 1, or the values claim nothing, the values are returned unchanged.
 
     Raises:
         ValueError: if the values have no epsilon, or no epsilon gives a small enough claim, for example because a

@@ -25,7 +25,7 @@ class MaskedDesign(NamedTuple):
         value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
             requested gap if value <= rank (1 + gap). The value is 0 if no two active arms differ, and NaN if an active
             arm is not finite.
-        rank: [] int32, the dimension of the span of these differences.
+        rank: [] int32, the dimension of the span of the differences of active arms.
     """
 
     pairs: jax.Array

@@ -14,7 +14,7 @@ def check_features(features: ArrayLike) -> np.ndarray:
 
     Raises:
         ValueError: if features are not a matrix of finite numbers with at least two rows and one column; if there are
-            more columns than rows; if a row has norm above 1, or two rows are equal in JAX's default float type.
+            more columns than rows; if a row has norm above 1 + 1e-6, or two rows are equal in JAX's default float type.
     """
     array = check_finite("features", features).astype(np.float64)
     if array.ndim != 2 or array.shape[1] < 1:

@@ -128,8 +128,8 @@ def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns n / (n + 8 / epsilon^2), the weight of a block of n duels, [...] float in [0, 1].
 
     The sum of a block's n outcomes has a variance of at most n / 4, and the block's noise has the variance 2 /
-    epsilon^2. This bounds the variance of the weighted number of noisy wins divided by the weighted number N of duels.
-    The weights minimise this bound on the variance; the minimum is 1 / (4 N).
+    epsilon^2. Both together bound the variance of the fraction of wins, which is the weighted number of noisy wins
+    divided by the weighted number N of duels. The weights minimise this bound; the minimum is 1 / (4 N).
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))

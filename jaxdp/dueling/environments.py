@@ -58,13 +58,14 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
             not belong to persons.
 
     Returns:
-        An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
-        right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
-        order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi,
-        2024, equation 2); `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if
-        a single arm has the largest utility, and float64 distinguishes all its preferences from 1/2); `best_duels`, the
-        number of rounds with a pseudo-regret of zero; `left_wins`, the number of rounds that the left arm wins. The
-        regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms, as for `matrix_duels`.
+        An environment. Without `visits` it supports blocks and feedback totals. Actions are pairs of arms ([2] int32 in
+        [0, num_arms): left, right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for
+        ordered pairs, in the order of a flattened matrix. Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right]
+        (DP-Dueling, Saha & Asi, 2024, equation 2); `borda_regret`, `strong_regret` and `weak_regret` as for
+        `matrix_duels` (the last two only if a single arm has the largest utility, and float64 distinguishes all its
+        preferences from 1/2); `best_duels`, the number of rounds with a pseudo-regret of zero; `left_wins`, the number
+        of rounds that the left arm wins. The regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms,
+        as for `matrix_duels`.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or a pseudo-regret exceeds the range
@@ -121,9 +122,9 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
             not belong to persons.
 
     Returns:
-        An environment with blocks and feedback totals. Actions are pairs of arms ([2] int32 in [0, num_arms): left,
-        right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for ordered pairs, in the
-        order of a flattened matrix. Outcomes:
+        An environment. Without `visits` it supports blocks and feedback totals. Actions are pairs of arms ([2] int32 in
+        [0, num_arms): left, right), and feedback is [] int32, 1 if the left arm wins, else 0. Feedback totals are for
+        ordered pairs, in the order of a flattened matrix. Outcomes:
 
         * `pseudo_regret`, the regret that `regret` names;
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability

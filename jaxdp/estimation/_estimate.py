@@ -94,7 +94,7 @@ def estimate(
             at most 2 L, and an action's features norm at most L.
 
     Returns:
-        The estimate. Its claim is `estimator.guarantee(**values)`.
+        The estimate. Its claim is the estimator's `guarantee` at these values, and at `persons` if they are given.
 
     Warns:
         UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.

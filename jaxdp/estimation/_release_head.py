@@ -73,8 +73,8 @@ def release_head(
 
     Raises:
         ValueError: if features are not a finite table, or all rows are zero; if labels are not a vector of numbers; if
-            labels, persons or offset do not have one entry for each row; if an offset is not finite, or a value is out
-            of range.
+            an array has masked entries; if labels, persons or offset do not have one entry for each row; if an offset
+            is not finite, or a value is out of range.
         MemoryError: if the copies of the features need more than the free memory.
 
     Warns:

@@ -302,8 +302,8 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. An answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
     preference. The answer is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss
-    of the answers, in which a coin has the mean y = 1/2. k is max(1, round(epsilon / 2.1773)), which gives about the
-    least noise: up to epsilon = 3.2 a voter is asked about one pair.
+    of the answers, in which a coin has the mean y = 1/2. k is max(1, round(epsilon / 2.1773)), or the number of pairs
+    if that is smaller. This gives about the least noise: up to epsilon = 3.2 a voter is asked about one pair.
 
     Args:
         max_steps: maximum number of gradient evaluations, >= 1.

@@ -113,10 +113,10 @@ def ebs_elimination(
           negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
           signs are opposite. With Laplace noise each entry is counted with budget epsilon / 2. Earlier releases
           determine which counters receive an entry in which round, and so the counters' clocks (numbers of entries).
-        - Slack: none in transcripts, which can spend all of epsilon. But an outcome enters only once, and spends at
-          most epsilon / 2, if the right arm of its duel is not dropped, or the left arm is. If the removed duel was the
-          arm's only duel, the released estimates can spend all of epsilon only in the limit of rare outcomes; see
-          `docs/proofs/ebs_elimination.md`.
+        - Slack: none in transcripts, which can spend all of epsilon. An outcome enters twice, and can spend more than
+          epsilon / 2, only if the right arm of its duel is dropped while the left arm stays. If the left arm had no
+          other duel than the removed one, the released estimates can spend all of epsilon only in the limit of rare
+          outcomes; see `docs/proofs/ebs_elimination.md`.
         - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
 
@@ -130,8 +130,8 @@ def ebs_elimination(
           arms is subtracted.
         * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
         * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta), as in Math.
-          Its noise term is Lemma 1 at the budget epsilon / 4. If this lemma holds (for T >= 16, about), the term is
-          twice as large as these counters need. The radius's first term is proved for fixed sets. It covers all sets
+          Its noise term is Lemma 1 at the budget epsilon / 4. If this lemma holds (for T of about 16 or more), the term
+          is twice as large as these counters need. The radius's first term is proved for fixed sets. It covers all sets
           that may become active if 2^(K - 1) failure_prob <= K T.
         * One entry in each remaining arm's counter removes the wins over all arms that are dropped together. Scores are
           compared after every round; scores that a removal changes are compared in the next round.

@@ -43,7 +43,7 @@ class Trees(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """The number of block sizes, including leaves."""
+        """The number of levels of a tree, including the leaves."""
         return len(self.variances)
 
 

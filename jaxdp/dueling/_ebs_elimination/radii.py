@@ -14,7 +14,9 @@ LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
-    """Bounds on a counter's error that are linear in the digits of its clock. All lines are valid; the lowest is used.
+    """Bounds on a counter's error, linear in the digits of its clock (its number of entries).
+
+    All lines are valid; the lowest is used.
 
     Attributes:
         intercepts: [lines] float64, >= 0.

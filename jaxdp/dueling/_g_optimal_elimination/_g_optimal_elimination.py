@@ -131,9 +131,9 @@ def g_optimal_elimination(
     1. A G-optimal design pi for the differences z = x - y of active arms is computed; it has m pairs. Its value g is
     the largest z.V^-1.z over all differences, for V = sum_z pi(z) z z^T; if the design is optimal, g is the rank d of
     the differences.
-    2. Each pair of the design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its
-    number of wins, O(z).
-    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
+    2. Each pair of the design duels T(z) = ceil(N pi(z)) times. Laplace(1 / epsilon) noise is added once to its number
+    of wins; o(z) is the noisy number.
+    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - o(z) z.w over |w| <= radius.
     4. Arm x stays if its estimated utility x^T w is at most xi below the largest estimated utility of an active arm.
 
     The first design is computed on the host. Later designs are computed within the program, for the remaining arms of
@@ -150,8 +150,8 @@ def g_optimal_elimination(
             stay if they are less than 2 xi below the largest estimated utility.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
         design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum, if
-            4,096 steps reach it. A smaller gap takes more steps, and reduces the number of duels by at most this
-            fraction. In float32 the gap can hardly be smaller than 1e-2.
+            4,096 steps reach it. A smaller gap takes more steps, and reduces g, to which N is proportional for a given
+            m, by less than this fraction. In float32 the gap can hardly be smaller than 1e-2.
 
     Returns:
         A learner with blocks and counts. Actions are pairs of arms ([2] int32: left, right), and feedback is [] int32,

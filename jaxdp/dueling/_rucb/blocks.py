@@ -22,7 +22,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        released: the noisy wins of each pair of arms.
+        released: the noisy leads (wins minus losses) of pairs of arms, and values computed from the plays.
         hypothesis: [] int32, the hypothesised best arm, or -1 if there is none.
     """
 
