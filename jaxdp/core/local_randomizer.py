@@ -14,19 +14,20 @@ class ReportFn(Protocol):
     """The trust boundary: returns the message that a user with this value sends.
 
     The value is first clipped to the randomizer's domain, so that the claim holds for every value; NaN becomes one
-    fixed value of the domain. Then noise is added. At epsilon = inf the clipped value is returned. May read: params,
-    the value, its own key (once). Must not depend on anything else. Returns a pytree with the same structure for every
-    value. The randomizer's factory documents the form of a value, and whether it may contain the values of several
-    users.
+    fixed value of the domain. Then the value or its moments are randomized. At epsilon = inf the report is the clipped
+    value or its exact moments. May read: params, the value, its own key (once). Must not depend on anything else.
+    Returns a pytree with the same structure for every value. The randomizer's factory documents the form of a value,
+    and whether it may contain the values of several users.
     """
 
     def __call__(self, key: jax.Array, params: Any, value: Any) -> Any: ...
 
 
 class EstimateFn(Protocol):
-    """Returns the server's unbiased estimate of the clipped value, or of the one-hot vector of one of several labels.
+    """Returns the server's unbiased estimate of the clipped value, of its moments, or of a label's one-hot vector.
 
-    May read: params and the report, so that an estimate costs no privacy.
+    A label has a one-hot vector if there are three or more labels. May read: params and the report, so that an estimate
+    costs no privacy.
     """
 
     def __call__(self, params: Any, report: Any) -> Any: ...
