@@ -40,7 +40,7 @@ class Public(NamedTuple):
         waits: [] bool, whether the learner waits for a report about `action`.
         used: [slots] int32, number of reports in each slot that the learner has used.
         queued: [slots] int32, number of reports in each slot that have entered the queue. If reports arrive in the
-            order of their rounds, they enter it when they are sent, otherwise when they arrive.
+            order of their rounds, a report enters the queue when it is sent; otherwise, when it arrives.
         all_used: [] int32, the sum of `used`.
         all_queued: [] int32, the sum of `queued`, which is the number of the next report.
         numbers: [slots, size] int32, the number of each report in `Private.queues`.

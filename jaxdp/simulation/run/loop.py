@@ -167,9 +167,9 @@ def simulator(
     by_heard = engine == "heard"
     tables = {NEXT_HEARD: next_heard_rounds(learner, environment, horizon)} if by_heard else {}
     entries = ("learner", "environment", *tables)
-    # If feedback is the same for all actions, all lanes use reports in the same rounds, and steps gain nothing. With
-    # `per_person`, lanes also play rounds together. In steps, lanes would be in different rounds, so that a round
-    # without a report could not be a branch, and results might differ in bits.
+    # Whether lanes play by the steps of `play_late`. If feedback is the same for all actions, all lanes use reports in
+    # the same rounds, and steps gain nothing. With `per_person`, lanes also play rounds together. In steps, lanes would
+    # be in different rounds, so that a round without a report could not be a branch, and results might differ in bits.
     in_steps = late is not None and not late.same_for_all and learner.reports is None
     turns = None if in_steps else known_turns(learner, engine, looks)
     # All lanes play the same number of rounds, so the loop does not select between states of stopped lanes.

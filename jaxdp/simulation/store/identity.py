@@ -165,7 +165,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons, from comparing records, why a store cannot be extended to a sweep; [] if there are none.
+    """Returns the reasons why a store cannot be extended to a sweep, from the records of both; [] if there are none.
 
     Programs are not compared, because the text of a program changes if an axis grows.
     """

@@ -61,8 +61,8 @@ class LocalSource:
 
         `sharers` is the number of processes that share the chunks of the store; None if there is no store, and only
         memory limits chunks. With a store, each process gets at least `FEWEST_CHUNKS` chunks of a program if there are
-        enough tiles. A chunk then has at most the tiles that run at a time or, with many tiles, the tiles that take
-        about `SECONDS_OF_A_CHUNK` if these are more. To find this number, a tile of the first program is run and timed.
+        enough tiles. A chunk then has at most as many tiles as run at a time. With many tiles, a chunk may have more:
+        as many as take about `SECONDS_OF_A_CHUNK`. To find this number, a tile of the first program is run and timed.
         The tile's results are kept for later use.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
@@ -80,7 +80,7 @@ class LocalSource:
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
         """Computes chunks, and yields each with its outputs keyed by name. A program is dropped after its last chunk.
 
-        While a program is compiled and runs, this thread traces the next ones, and other threads compile at most
+        While a program is compiled and runs, this thread traces the next programs, and other threads compile at most
         `MOST_AHEAD` of them. On a single core, each program is traced and compiled just before it runs. Tracing checks
         a program's outputs. If the tiles of a program leave cores of a CPU idle, tiles of the next programs run, too.
         """

@@ -21,11 +21,12 @@ Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
 USED_MEMORY = 0.8  # fraction of the free memory that tiles may use
 # The maximum SIMD width, in 32-bit numbers. If it does not divide a tile's size, other instructions compute the
-# remaining lanes. In a test with 300 lanes of the exact estimators, the last bits of 6 lanes depended on their
-# positions in tiles of 100, of 2 lanes in tiles of 33, and of none in tiles of 16 or 256. No lane of a softmax learner
-# and a Cholesky learner depended on its position in tiles of 4 to 256. Even so, XLA can compile the last lanes
-# differently: among 420 lanes of `linear_ucb` that changed their positions, 21 in tiles of 16 and 2 in tiles of 256 had
-# other last bits. `growth._check_positions` therefore compares lanes before a store grows and packs lanes.
+# remaining lanes. In a test with 300 lanes of the exact estimators, the positions in tiles changed the last bits of 6
+# lanes in tiles of 100, of 2 lanes in tiles of 33, and of no lane in tiles of 16 or 256. No lane of a softmax learner
+# and a Cholesky learner depended on its position in tiles of 4 to 256. But even if a tile's size is a multiple of 16,
+# XLA can compile the last lanes differently: among 420 lanes of `linear_ucb` that changed their positions, 21 in tiles
+# of 16 and 2 in tiles of 256 had other last bits. `growth._check_positions` therefore compares lanes before a store
+# grows and packs lanes.
 VECTOR = 16
 
 
