@@ -1,4 +1,4 @@
-"""Summaries over seeds: a mean, median or proportion with limits, and texts that explain both."""
+"""Summaries over seeds: a mean, median or proportion, its limits, and texts that explain these numbers."""
 
 from typing import Any, NamedTuple
 

@@ -39,7 +39,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
         or outside [0, 1], or if n is negative.
 
     Raises:
-        ValueError: if the dtypes or shapes are not as above.
+        ValueError: if n is not int32 or int64, p is not float32 or float64, or their shapes differ.
 
     Source:
         Means below 10: Devroye (1986), "Non-Uniform Random Variate Generation", chapter X.4, the second waiting time
@@ -83,9 +83,11 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
     Returns:
         [..., k] of n's dtype: nonnegative counts that sum to n. All counts are -1 if n is negative, if a probability is
         negative or NaN, if the sum of probabilities is infinite in their dtype, or if all probabilities are zero.
+        Subnormal probabilities may count as zero.
 
     Raises:
-        ValueError: if the dtypes or shapes are not as above.
+        ValueError: if n is not int32 or int64, probabilities are not float32 or float64, there is no category, or the
+            shapes do not match.
 
     Source:
         Devroye (1986), chapter XI.1, the conditional method.

@@ -35,11 +35,12 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
             the largest number of their dtype. May be traced.
 
     Returns:
-        [] int32 in [0, n), never an index with weight zero. The result is unspecified if traced weights are not as
-        above.
+        [] int32 in [0, n), never an index with weight zero. The result is unspecified if traced weights break these
+        rules.
 
     Raises:
-        ValueError: if weights are not a vector of at least one float; or, if not traced, are not as above.
+        ValueError: if weights are not a vector of at least one float; or, for weights that are not traced, if an entry,
+            the largest entry or the sum is out of range.
 
     Source:
         Inversion, Devroye (1986), chapter III.2.

@@ -19,7 +19,8 @@ ORDER = 460  # position of the entries in lists
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of two runs that differ in the first round.
 
-    This round is a block, unless an arm duels with itself; in that case the first user's answer is never released.
+    If an arm duels with itself in this round, the first user's answer is never released. Otherwise this round is a
+    block.
     """
     return a_user_changes(num_arms, 6, 0)
 
