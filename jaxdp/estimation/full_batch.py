@@ -33,9 +33,10 @@ def full_batch_estimator(
     """Builds an estimator for public features, which minimises an objective over the ball of radius `params.radius`.
 
     The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit of
-    the features. The estimate is scaled back. Without a radius, a column gets a separate scale if its root mean square
-    differs from the overall root mean square by a factor of about 2^7 or more, since rounding would otherwise hide the
-    column's curvature. Scales are powers of two and do not round. A user's optimiser gets the unscaled features.
+    the features. The estimate is scaled back. With neither a radius nor `zero_sum`, a column gets a separate scale if
+    its root mean square differs from the overall root mean square by a factor of about 2^7 or more, since rounding
+    would otherwise hide the column's curvature. Scales are powers of two and do not round. A user's optimiser gets the
+    unscaled features.
 
     If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
     least norm, measured in the scaled parameters. If the objective has noise in such directions (as from a noisy

@@ -29,8 +29,8 @@ class NewtonState(NamedTuple):
         value: [] float, the objective at theta.
         gradient: [dim] float.
         hessian: [dim, dim] float.
-        damping: [] float >= 0; damping times c is added to the Hessian's diagonal. c is the absolute value of the
-            Hessian's mean eigenvalue or, if this is larger, |gradient| / (1 + |theta|).
+        damping: [] float >= 0; damping times c is added to the Hessian's diagonal. c is the larger of two numbers: the
+            absolute value of the Hessian's mean eigenvalue, and |gradient| / (1 + |theta|).
         decrement: [] float >= 0, the Newton decrement at the last evaluated point, or a lower bound on it; see
             `newton_decrement`.
     """

@@ -71,8 +71,8 @@ def gaussian_rewards(
         `params` take ridge (default 0), the lambda of the semi-norm.
 
     Raises:
-        ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is not a tuple of known
-            names. The result's `params` raises this error if ridge < 0.
+        ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is a string or contains
+            another name. The result's `params` raises this error if ridge < 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.

@@ -29,7 +29,7 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    r"""Plays by exponential weights; after each round, every expert passes a fraction of its weight to all others.
+    r"""Plays by exponential weights; each round, an expert passes a fraction of its weight equally to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -46,8 +46,8 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
 
     Values:
         learning_rate: > 0, by default the minimiser of the regret bound (see Math) at the default switch_rate.
-        switch_rate: a, in (0, 1], the fraction of its weight that an expert passes to all others; by default S / (T -
-            1).
+        switch_rate: a, in (0, 1], the fraction of its weight that an expert passes to all others together; by default
+            S / (T - 1).
 
     Privacy:
         - None.

@@ -44,10 +44,9 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
             are only one or two rounds and the first column seems to contain row numbers.
 
     Raises:
-        ValueError: if the file is malformed or has no rounds or fewer than two experts (the message contains the file
-            and the reason, and for a fault in one line or row also the line number counted from 1, or the row number
-            counted from 0), if the file's extension is not supported, or if the file is Parquet and pyarrow is not
-            installed.
+        ValueError: if the file is malformed, has no rounds or fewer than two experts, has an extension that is not
+            supported, or is Parquet while pyarrow is not installed. For a fault in one line or row, the message
+            contains the line number counted from 1, or the row number counted from 0.
         OSError: if the file cannot be read, for example a FileNotFoundError.
     """
     name = os.fspath(path)

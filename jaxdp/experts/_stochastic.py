@@ -38,7 +38,7 @@ def stochastic_losses(
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, >= 0. If None, the
-            environment computes no metrics in hindsight. Without visits it then supports feedback totals, for
+            environment computes no metrics in hindsight; if visits are None too, it supports feedback totals, for
             `engine="counts"`.
         visits: the schedule of people's participation, as for `jaxdp.bandits.bernoulli_bandit`; None for an environment
             without people.
