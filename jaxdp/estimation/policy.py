@@ -42,7 +42,7 @@ class PessimisticPolicy(NamedTuple):
         value: [] float, the policy's expected reward under the worst parameter of the confidence set.
         gap: [] float >= 0 up to rounding: no policy's value is larger than value + gap. From `best_of_policies`, this
             holds only for the given policies.
-        steps: [] int32, number of steps of the search.
+        steps: [] int32, number of steps of the search; from `best_of_policies`, the number of policies.
     """
 
     policy: jax.Array

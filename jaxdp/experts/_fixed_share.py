@@ -29,7 +29,7 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    r"""Plays by exponential weights; each round, an expert passes a fraction of its weight equally to all others.
+    r"""Plays by exponential weights; each round, every expert passes a fraction of its weight equally to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
