@@ -112,8 +112,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     Deviations:
         Bounded rewards are rounded to multiples of 2^-20 of their range, and summed as integers; both ends of the range
-        are exact. Noisy totals are compared by their differences from the largest one (`noisy_leads`), because floats
-        distinguish small differences even between large totals. Noise is as in `laplace`.
+        are exact. Noisy totals are compared by their differences from the largest one (`noisy_leads`), because large
+        totals with small differences may be the same float. Noise is as in `laplace`.
 
     Math:
         After $m$ rounds of exploration the learner commits to the arm with the largest noisy total,

@@ -68,7 +68,7 @@ def compare(
         best: "least" if small values of the metric are good, or "largest" if large values are good.
         values: further parameter values, such as delta, for each learner, estimator, world or problem that accepts
             them.
-        checkpoints: as in `simulator`, for a single horizon; tables compare the values after the last round. None for
+        checkpoints: as in `simulator`, for a single horizon; tables compare the values at the last checkpoint. None for
             a problem or a list of horizons.
         engine: as in `simulator`, for all learners. With "counts", learners without counts are simulated as with
             "auto". A problem requires "auto".

@@ -54,7 +54,7 @@ class Comparison:
         return tables.as_html(self._contents())
 
     def values(self) -> xr.DataArray:
-        """Returns the metric after the last round.
+        """Returns the metric after the last round, or at the last checkpoint if the comparison has checkpoints.
 
         The dimensions are `along`, unit, horizon, epsilon and seed; unit and horizon only if the comparison has them.
         """
@@ -103,7 +103,8 @@ class Comparison:
 
         Args:
             epsilon: the budget; may be None if the comparison has only one.
-            horizon: the horizon; may be None if the comparison has only one.
+            horizon: the horizon, or with checkpoints the last checkpoint; may be None if the comparison has only one
+                horizon.
             unit: "round" or "person"; may be None if the comparison does not have both, and must be None if it was made
                 without a unit.
 

@@ -261,7 +261,7 @@ class ClaimRow(NamedTuple):
         return f"{self.learner} per {self.unit}" if self.unit else self.learner
 
     def attack(self, audit: Sequence[Mapping[str, Any]]) -> str:
-        """Formats the bound in the last audit row that attacks this claim."""
+        """Formats the bound in the last audit row that attacks this claim; says "not attacked" if there is none."""
         rows = [row for row in audit if self._has_name_of(row)]
         same = [row for row in rows if self._has_budget_of(row)]
         if not same:

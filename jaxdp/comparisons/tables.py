@@ -62,7 +62,8 @@ class Contents(NamedTuple):
     """The content of a comparison's table, as rows and columns of cells without a format.
 
     Attributes:
-        columns: for each column, a mapping with "epsilon", and with "unit", "horizon" and "instance" if it has them.
+        columns: for each column, a mapping with "epsilon", and with "unit", "horizon" and "instance" if the column has
+            them.
         rows: for each contestant's name, one cell per column.
         trust: for each name, the trust model.
         units: for each name, the privacy unit of the claim in each column.

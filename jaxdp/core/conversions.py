@@ -143,7 +143,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
     Returns:
         rho in (0, inf], rounded down by 1e-12 relative. As `zcdp_epsilon` is rounded up, it may exceed `epsilon` at
-        this rho, by about 1e-12.
+        this rho, by about 1e-12 times the larger of 1 and epsilon.
 
     Raises:
         ValueError: if an argument is outside its range or NaN, or rho would be below the range of float64.
