@@ -66,7 +66,8 @@ class Params:
         log_weights: [NUM_STAKES] float, logarithms of the stakes' weights in the e-value.
         tolerance: [] float in [0, 1), w.
         threshold: [] float; a test rejects if the logarithm of the e-value is at least this number.
-        rounding: [] float, an upper bound on the spacing of the grid to which noise is rounded down.
+        rounding: [] float, an upper bound, up to a relative error of 0.1%, on the spacing of the grid to which noise is
+            rounded down.
     """
 
     epsilon: Scalar

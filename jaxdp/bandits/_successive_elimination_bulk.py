@@ -1,8 +1,8 @@
 """Plays many rounds of successive elimination in one step: in blocks, or from the number of plays of each arm.
 
 Playing in blocks gives the same results as playing round by round, bit for bit. A block contains at most 16 sweeps over
-the active arms, and ends as soon as arms are dropped. A plan of counts contains whole sweeps such that no arm can be
-dropped before the last one, or a part of a sweep.
+the active arms, and ends as soon as arms are dropped. A plan of counts contains either a part of a sweep, or whole
+sweeps such that no arm can be dropped before the end of the last sweep.
 """
 
 from collections.abc import Callable

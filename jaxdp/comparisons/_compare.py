@@ -346,7 +346,7 @@ def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
 
 
 def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
-    """Returns the options, on a CPU with a tile size that leaves few lanes unused, unless a size is given or stored."""
+    """Returns the options. On a CPU, adds a tile size that leaves few lanes unused, if no size is given or stored."""
     if "tile_size" in scheduling or keeps_tile(scheduling) or jax.default_backend() != "cpu":
         return dict(scheduling)
     fewest_lanes = -(-lanes // -(-lanes // TILE))

@@ -94,8 +94,9 @@ def write_report(
     Args:
         dataset: the results of `compare` without a list of horizons, or of a sweep with the axis "epsilon". The sweep
             may also have the axis "unit", and one of the axes "learner" and "estimator".
-        metric: the output to compare. None chooses the first of pseudo_regret, regret and dynamic_regret that the
-            dataset has, or else the first output that has only the dimensions listed under Raises.
+        metric: the output to compare. It may have the dimensions learner or estimator, unit, epsilon, seed and round,
+            but no others. None chooses the first of pseudo_regret, regret and dynamic_regret that is such an output, or
+            else the dataset's first such output.
         epsilon: one of the dataset's budgets. A figure against epsilon marks it if it is finite, and the table of
             guesses has only this budget. With None, the figure marks no budget and the table has all budgets.
         audit: rows of `python -m jaxdp audit --json`. A row belongs to a claim if it has the name of the claim's
