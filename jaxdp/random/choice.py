@@ -189,7 +189,7 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
 
 
 def _compute_once(values: Any) -> Any:
-    """Asks XLA to store the values. XLA on CPU may recompute them at each use all the same (see `noinline`)."""
+    """Asks XLA to store the values. XLA on CPU may still recompute them at each use (see `noinline`)."""
     return jax.lax.optimization_barrier(values)
 
 

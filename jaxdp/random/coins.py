@@ -45,7 +45,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 def coins_but_one(
     key: jax.Array, size: int, index: jax.Array, probability: jax.Array, other_probability: jax.Array
 ) -> jax.Array:
-    """Draws independent Bernoulli variates with the same probability of 1 at every index except one.
+    """Draws independent Bernoulli variates: all indices except one have the same probability of drawing a 1.
 
     In float32, with a Threefry key, the probabilities are not stored as an array, and random bits come from
     `simulation_bits`. Probabilities are rounded as in `coins`. Use the function for simulated worlds, not for noise on

@@ -53,10 +53,11 @@ SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
 def explore_then_commit_distribution(
     params: Any, data: UserData, *, num_arms: int, explore_rounds: int, rewards: str = "binary"
 ) -> OutputDistribution:
-    """Returns the distribution of the committed arm, which has the largest total of rewards after Laplace noise.
+    """Returns the distribution of the adversary's view.
 
-    Arms are explored in turn. Rewards are clipped to [low, high], which is [0, 1] for binary rewards; other rewards are
-    rounded to multiples of (high - low) / 2^20. The noise has scale (high - low) / epsilon.
+    Arms are explored in turn. The learner then commits to the arm with the largest total of rewards after Laplace noise
+    of scale (high - low) / epsilon. Rewards are clipped to [low, high], which is [0, 1] for binary rewards; bounded
+    rewards are also rounded to multiples of (high - low) / 2^20.
     """
     learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
     is_binary = rewards == "binary"

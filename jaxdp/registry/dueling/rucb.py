@@ -24,7 +24,7 @@ def _a_later_duel(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def rucb_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
-    """Returns the distribution of the report on the first duel: champion and rival are a uniform pair of two arms."""
+    """Returns the distribution of the report on the first duel, of two distinct arms that are drawn uniformly."""
     chances = np.full((num_arms, num_arms), 1 / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, 0.0)
     return report_distribution(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
