@@ -130,7 +130,8 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 
     Raises:
         ValueError: if a value is NaN or infinite (unless values are private, the error states the value's index),
-            masked, traced, or neither an integer nor a float; or if rows have different lengths.
+            masked or traced; if the dtype is not an integer or float of NumPy (bool and bfloat16 are not); or if rows
+            have different lengths.
     """
     refuse_masked(name, values)
     try:
@@ -208,7 +209,8 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
 
     Args:
         name: name of the argument, for the error.
-        value: an int, or a float that is a whole number, such as 3.0; a bool is not allowed.
+        value: an int, or a float that is a whole number, such as 3.0; or an array of shape [] with such a number. A
+            bool is not allowed.
         minimum: the smallest allowed value.
         maximum: the largest allowed value; None means the maximum of JAX's default integer type.
     """
@@ -257,7 +259,7 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
 
 
 def check_num_arms(num_arms: Any) -> int:
-    """Returns a number of arms as an int. Raises a ValueError unless it is >= 2 and its square does not overflow."""
+    """Returns a number of arms as an int. Raises a ValueError if it is < 2, or its square > `largest_integer()`."""
     checked, largest = check_count("num_arms", num_arms, 2), largest_integer()
     if checked**2 > largest:
         raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")

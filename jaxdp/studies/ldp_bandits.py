@@ -158,8 +158,9 @@ def learning(results: xr.Dataset, name: str) -> xr.DataArray:
 def exponents(results: xr.Dataset) -> str:
     """Formats the fitted exponents of T and c at points where learners learn, and the exponents of bounds.
 
-    The bounds are for tuned step sizes (`theory.TUNED`). The exponent of 1/epsilon is from Table 1, and a dash if
-    Table 1 lacks the problem.
+    The exponent of T is fitted over the last decade of T. The exponent of c is fitted at the largest T, over epsilons
+    of at most `SMALL`. The bounds are for tuned step sizes (`theory.TUNED`). The exponent of 1/epsilon is from Table 1,
+    and a dash if Table 1 lacks the problem.
     """
     at = shared.nearest_epsilon(results)
     shown_epsilons = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))

@@ -125,9 +125,9 @@ def slope(results: xr.Dataset) -> xr.Dataset:
 
     Returns:
         `slope`, `low` and `high`, of dimension learner. The limits have 95% confidence, and are percentiles over
-        resampled seeds. The slope and its limits are NaN if there are fewer than two finite epsilons. The slope is also
-        NaN if at least half of the runs at one of these epsilons were cut off, and the limits if this happens in any
-        resample.
+        resampled seeds. The slope and its limits are NaN if the finite epsilons have fewer than two values of c. The
+        slope is also NaN if at least half of the runs at one of these epsilons were cut off. The limits are NaN if this
+        happens in any resample.
     """
     finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)

@@ -173,7 +173,8 @@ def _dimensions(results: xr.Dataset) -> list[str]:
 def gains(results: xr.Dataset) -> str:
     """Formats the ratio of the regret with the published constants to each other learner's regret.
 
-    The epsilon is the finite epsilon nearest to 1 on a logarithmic scale.
+    The epsilon is the finite epsilon nearest to 1 on a logarithmic scale. The text is empty if this epsilon is not
+    below `PUBLISHED`, or if there are no learners to compare.
     """
     at = shared.nearest_epsilon(results)
     last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
@@ -188,7 +189,10 @@ def gains(results: xr.Dataset) -> str:
 
 
 def differences(results: xr.Dataset) -> str:
-    """Formats the regret of the joint learner minus the regret of the local learner, paired by seed, with intervals."""
+    """Formats the regret of "joint" minus the regret of "gaussian" (local), paired by seed, with intervals.
+
+    The text is empty if a learner is missing, or there is only one seed.
+    """
     if not {"gaussian", "joint"} <= set(results.learner.values) or results.sizes["seed"] < 2:
         return ""
     last = results.pseudo_regret.sel(learner=["gaussian", "joint"]).isel(round=-1)
@@ -232,7 +236,8 @@ def sufficient_epsilons(results: xr.Dataset) -> str:
 
     At this epsilon and at all larger epsilons of the grid, the learner's regret must be shown to be within 10%. All
     learners are compared with `BASELINE` at an infinite epsilon. If a learner with wide confidence bounds were compared
-    with itself at an infinite epsilon, the learner would seem to need only a small epsilon.
+    with itself at an infinite epsilon, the learner would seem to need only a small epsilon. The text is empty if
+    `BASELINE` was not run at an infinite epsilon.
     """
     if not shared.has_infinity(results) or BASELINE not in results.learner.values:
         return ""

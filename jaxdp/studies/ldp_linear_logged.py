@@ -31,11 +31,12 @@ class Data(NamedTuple):
     """A user's contexts and rewards.
 
     Attributes:
-        contexts: [horizon, num_arms, dim] numbers; the norm of each context is at most 1.
+        contexts: [horizon, num_arms, dim] finite numbers; the norm of each context is at most 1.
         rewards: [horizon, num_arms], the reward of every arm; or [horizon], the logged rewards.
         actions: [horizon] integers, the logged arms; None if the rewards of all arms are known.
-        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms; or
-            [horizon], the probabilities of the logged arms. None if logged arms were drawn uniformly.
+        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms, with
+            sum 1 in each round; or [horizon], the probabilities of the logged arms. None if logged arms were drawn
+            uniformly.
         min_propensity: [] number in (0, 1], at most the propensity of any arm in any round; needed if propensities are
             [horizon]. None means the smallest entry of propensities [horizon, num_arms].
     """

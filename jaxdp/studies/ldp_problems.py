@@ -1,4 +1,4 @@
-"""Learners, losses and bounds of the problems in Table 1 of LDP-Bandits (Zheng et al., 2020), for the study."""
+"""Learners, losses and bounds of the problems in the study of LDP-Bandits (Zheng et al., 2020)."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # bound o
 
 
 class Problem(NamedTuple):
-    """A problem of the study, which is a row of Table 1.
+    """A problem of the study: a row of Table 1, or the bandit with finitely many arms, which Table 1 lacks.
 
     Attributes:
         learner: the learner's name.

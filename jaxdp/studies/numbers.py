@@ -17,7 +17,7 @@ def whole_number(text: Any) -> int:
     """Parses an integer, such as 10000 or 1e4; returns values that are not text, such as defaults, unchanged.
 
     Raises:
-        typer.BadParameter: if the text is not an integer, or has more than 40 digits when written out, with the sign.
+        typer.BadParameter: if the text is not an integer, or the integer has more than 40 digits, including its sign.
     """
     if not isinstance(text, str):
         return text

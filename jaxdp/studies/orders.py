@@ -17,7 +17,8 @@ LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the 
 FAILURE_PROB = 0.05
 FEWEST = 4  # minimum number of comparisons for the bound of Theorem 4.5
 UNCOVERED = ("_cut", "_k_norm")  # suffixes of estimators that no theorem covers, with cut weights or K-norm noise
-# These values only scale a bound, and the drawn curve is rescaled to pass through the first mark.
+# Radius and coverage only scale a bound, and the drawn curve is rescaled to pass through the first mark. `_noise`
+# also assumes feature norms at most 1.
 _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
 
 

@@ -46,7 +46,7 @@ class Data(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Training comparisons, and held-out comparisons by other persons on other prompts.
+    """Training comparisons, and held-out comparisons by other persons on other prompts, as far as ids are known.
 
     Attributes:
         train: the training comparisons.
@@ -87,9 +87,9 @@ def load(table: str | None, prompt: str | None = None, public_score: int | None 
 
     Args:
         table: the file, as in `read_pairs`.
-        prompt: the column, or the .npy file, with ids of prompts.
+        prompt: the column, or the .npy file, with ids of prompts; None if these ids are not known.
         public_score: index of the embeddings' entry that is a public score. Differences of scores become `offset`, and
-            the entry is removed from the features.
+            the entry is removed from the features. None if there is no public score.
         **columns: further arguments of `read_pairs`. If any argument is given, `chosen` and `rejected` are required.
 
     Raises:

@@ -109,9 +109,9 @@ def heads(
 
 
 def local_radius(part: Part, margin_stddev: float) -> float:
-    """Returns the radius of local heads, which is twice the norm of a random theta.
+    """Returns the radius of local heads: twice the norm with which margins have standard deviation `margin_stddev`.
 
-    On the features of `part`, margins of this theta have the standard deviation `margin_stddev`.
+    This norm is for a theta of random direction and for the features of `part`.
     """
     return 2 * margin_stddev * float(np.sqrt(part.features[0].size / np.mean(np.sum(part.features**2, axis=1))))
 

@@ -107,8 +107,8 @@ def private_policy(
 
     Returns:
         A dataset with `suboptimality` (estimator, policy, epsilon, num_samples, seed) and, without the dimension
-        policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`. The coordinate `noise`
-        (epsilon) names the noise of the central estimator that is shown.
+        policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged` (see `offline_bandit`).
+        The coordinate `noise` (epsilon) names the noise of the central estimator that is shown.
 
     Raises:
         ValueError: if a value is out of range.

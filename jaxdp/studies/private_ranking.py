@@ -177,7 +177,8 @@ def private_ranking(
     data.
 
     The default radius grows with the number of items, because a constant bound on the norm would be tighter for more
-    items. `Ballots.answers` explains `unranked`, and `default_delta` returns the default of delta.
+    items. `Ballots.answers` explains `unranked`, which has no effect on a `ComparisonTable`. `default_delta` returns
+    the default of delta.
 
     Returns:
         A dataset with `ability` and `rank` (estimator, epsilon, item, seed); `survival` (1 if the non-private winner
@@ -291,7 +292,7 @@ def survival_figure(results: xr.Dataset) -> Figure:
 
 
 def figure(results: xr.Dataset, *, ballots: Path | None = None) -> Figure:
-    """Returns `survival_figure` if the data come from a file of ballots (--ballots), else `ability_figure`."""
+    """Draws `survival_figure` if the data come from a file of ballots (--ballots), else `ability_figure`."""
     return ability_figure(results) if ballots is None else survival_figure(results)
 
 

@@ -75,9 +75,9 @@ def silent_ballots(ballots: Ballots, unranked: str) -> str:
 def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     """Formats the number of ballots without a preference, and the winner by the other reading of unranked items.
 
-    The text is empty if every ballot ranks all items. It has no winner by the other reading if ballots do not connect
-    all items by this reading, or `Ballots.design` rejects them. A file does not say which reading is right: in an
-    election unranked items lose, but a voter who was asked only about some items does not compare the other items.
+    The text is empty if every ballot ranks all items. It has no winner if, by the other reading, ballots do not connect
+    all items or `Ballots.design` rejects them. A file does not say which reading is right: in an election unranked
+    items lose, but a voter who was asked only about some items does not compare the other items.
     """
     if ballots.data_type.endswith("c"):
         return ""

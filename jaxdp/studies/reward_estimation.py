@@ -62,7 +62,7 @@ def estimators(solver: str, dim: int = 1) -> dict[str, Estimator]:
 
     Args:
         solver: "exact" minimises over the ball of radius |theta*|. Central estimators have analytic Gaussian noise; the
-            central estimator with public weights also has a variant with K-norm noise, which is purely epsilon-DP.
+            central estimator with cut weights also has a variant with K-norm noise, which is purely epsilon-DP.
             "averaged" makes one pass of SGD with the constant step 0.1, projected onto this ball, also with analytic
             Gaussian noise; the estimate is the average of the second half of the iterates. "literal" follows the
             paper's text: one pass with step 0.1, the last iterate, no projection, and the paper's sigma.

@@ -20,7 +20,7 @@ from jaxdp.studies.command import root_key
 MIN_CLAIMS = 8  # minimum number of claims that justifies a second process, which takes seconds to start
 MAX_DEFAULT_JOBS = 2  # maximum default number of processes, because each process may need several gigabytes
 CLAIMS_PER_CACHE = 16  # number of claims after which a process drops compiled programs: JAX slows down with many
-# Traced programs consist of many small long-lived objects, so a process rarely collects garbage.
+# A process collects garbage rarely, because traced programs consist of many small long-lived objects.
 GARBAGE_THRESHOLDS = 200_000, 20, 100
 # Programs that run for a long time have their own options; these flags are for single operations.
 XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"

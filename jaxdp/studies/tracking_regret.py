@@ -203,7 +203,7 @@ def table(results: xr.Dataset, base: Setting) -> str:
 
 
 def growth(results: xr.Dataset, base: Setting) -> str:
-    """Formats the fitted exponents of T, S, N and 1 / epsilon if they vary, and of Table 1 at the same points.
+    """Formats fitted exponents of T, S, N and 1/epsilon if they vary, and the exponents of Table 1 at the same points.
 
     Exponents of T, S and N are at the finite epsilon nearest to 1 and at infinity, as far as the results have these
     epsilons. The text is empty if there is no exponent to show.

@@ -24,7 +24,7 @@ from jaxdp.studies.tables import table_of
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_delta, check_positive, check_within
 
-# Seeds: with fewer, two equally likely outcomes, such as the first expert, agree in all seeds with probability > 5%.
+# Minimum number of seeds. With fewer seeds, an event of probability 1/2 occurs in all of them with probability > 5%.
 FEWEST_FOR_A_SHARE = 5
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, float("inf"))
 COMPARED = (

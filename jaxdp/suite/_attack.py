@@ -14,7 +14,7 @@ from jaxdp.core import Environment, Learner
 TARGETS = {"arms": "arms.easy", "duels": "duels.utilities", "experts": "experts.stochastic"}  # by family
 EPSILON = 1.0
 WINDOW = 16  # number of plays after the changed answer that are compared one by one
-LARGEST_STATE = 64  # maximum count of numbers in a final public state that is compared
+LARGEST_STATE = 64  # a final public state with more numbers than this is not compared
 TRIALS = {"quick": 2_000, "full": 1_000}
 FLIPS = (np.int32(0), np.int32(1))
 AGAIN = 5  # a second attack, which must confirm a refutation, has the trials multiplied by this number
@@ -37,9 +37,10 @@ def attack(
         A record with `rounds`, the round of the first changed answer in each attack; `horizon`; `trials`, the number of
         trials of each attack; `currency`, the name of the claimed number, such as epsilon; `claimed`, the claimed
         number; `delta`; and `bound`, the largest lower bound on the true number. The bounds of all attacks hold
-        together with 95% confidence. `refuted` is true if an attack refutes the claim. If an attack does, all attacks
-        are repeated with a new key and five times the trials, and the record has the results of the repetition. Without
-        the repetition, a true claim that a learner spends in full would be refuted in up to one of twenty cases.
+        together with 95% confidence. If an attack refutes the claim, all attacks are first repeated with a new key and
+        five times the trials, and the record has the results of the repetition. Without the repetition, a true claim
+        that a learner spends in full would be refuted in up to one of twenty cases. `refuted` is true if an attack
+        refutes the claim.
     """
     claim, params = learner.guarantee(**values), (learner.params(**values), world.params())
     rounds = sorted({horizon // 3, max(horizon - 64, horizon // 3)})

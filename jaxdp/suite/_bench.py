@@ -69,10 +69,10 @@ def bench(
         The contents of the file.
 
     Raises:
-        ValueError: if the file is not JSON, or has results of another learner, protocol or version; if `name` or `unit`
-            is unknown; if `tuned` has epsilon or delta; if no instance fits the learner (the file is then removed); if
-            `proof` is not a link; if an earlier entry of the registry differs from this learner only in arguments that
-            the benchmark chooses, such as the kind of rewards.
+        ValueError: if the file is not JSON, or has results of another learner, code, protocol, unit, `tuned`, version
+            or precision; if `name` or `unit` is unknown; if `tuned` has epsilon or delta; if no instance fits the
+            learner (the file is then removed); if `proof` is not a link; if an earlier entry of the registry differs
+            from this learner only in arguments that the benchmark chooses, such as the kind of rewards.
     """
     for fixed in ("epsilon", "delta"):
         if fixed in tuned:

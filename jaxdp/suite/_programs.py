@@ -24,7 +24,7 @@ FIXED: Mapping[str, Callable[[int], int]] = {
 def resolve(name: str) -> tuple[Any, dict[str, Any]]:
     """Returns the factory of a learner or estimator, and the arguments that select its variant.
 
-    The arguments do not include the kind of rewards and the arguments in `FIXED`, which the benchmark chooses.
+    The arguments include neither the kind of rewards nor the arguments in `FIXED`, which the benchmark chooses.
 
     Args:
         name: "module:attribute", with a module that may be in the current folder; or the name of a registered entry.

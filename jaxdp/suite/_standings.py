@@ -22,7 +22,7 @@ from jaxdp.stats import mean_interval
 from jaxdp.suite import _attack, v1
 
 Group = tuple[str, str, str, str]  # family, trust model, privacy unit (with the number of visits), kind of claim
-LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in geometric means
+LEAST_SCORES = {str(family): 1e-4 for family in v1.FAMILIES}  # replaces smaller mean scores in summaries and figures
 LEAST_SCORES["rewards"] = 1e-2  # for rankings, the error is the distance from the non-private estimate, and can be 0
 PER_UNIFORM = "regret divided by the regret of uniform play"
 FORMATS = ("markdown", "text", "latex", "csv")
@@ -32,8 +32,8 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """Returns all results in a folder, keyed by the learner's name and, if they apply, " (tuned)" and " (person)".
 
     Raises:
-        ValueError: if the folder has no results, or results of another suite, of several protocols, with several
-            numbers of seeds, or of one key in several files; if a file is damaged or incomplete.
+        ValueError: if the folder has no results, or results of another suite, of several protocols or with several
+            numbers of seeds; if two files have the same key; if a file is damaged or incomplete.
     """
     records: dict[str, dict[str, Any]] = {}
     num_seeds = None

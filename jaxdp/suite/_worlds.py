@@ -135,7 +135,7 @@ def _frozen(base: Environment, thresholds: np.ndarray, starts: tuple[int, ...], 
 
 
 def first_arm(size: int) -> int:
-    """Returns the arm that becomes arm 0 in rows per person, for an instance with this number of arms."""
+    """Returns the arm that becomes arm 0 in `with_people`, for an instance with this number of arms."""
     return size // 2
 
 

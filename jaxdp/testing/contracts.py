@@ -169,8 +169,8 @@ def check_mechanism(
         guarantee: (**values) -> Guarantee.
         release: (key, params, data) -> output.
         values: a grid point; if it has `epsilon`, other values of epsilon are checked, too.
-        data: the input, arrays that the mechanism takes ([...], of any dtype).
-        exact: data -> the output at epsilon = inf; None to skip this check, and if values have no `epsilon`.
+        data: the input: an array or a pytree of arrays, of any shapes and dtypes.
+        exact: data -> the output at epsilon = inf. None skips this check; it must be None if values have no `epsilon`.
         key: key of the checks.
         skip: names of checks to skip; `checks_of` lists all names.
         only: names of the checks to run; empty to run all.

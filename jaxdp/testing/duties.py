@@ -54,8 +54,8 @@ def check_claim(
     Args:
         guarantee: (**values) -> Guarantee.
         values: a grid point with `epsilon`; also with `delta` for a zCDP or Gaussian claim, which must imply the
-            claimed epsilon at this delta, up to rounding. The delta of an approximate claim must be at most `delta`, up
-            to rounding, if values have it.
+            claimed epsilon at this delta, up to rounding. If values have `delta`, the delta of an approximate claim
+            must be at most this delta, up to rounding.
         multiple: the claimed epsilon divided by the epsilon of the values. If it is above 1, the delta of an
             approximate claim is not checked: the delta of a group is larger, too.
         or_less: whether a finite claim may be smaller.

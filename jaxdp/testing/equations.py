@@ -15,7 +15,7 @@ def is_key(var: Any) -> bool:
 
 
 def is_integer(var: Any) -> bool:
-    """Returns whether a variable of a jaxpr, which is no key, has an integer dtype."""
+    """Returns whether a variable of a jaxpr has an integer dtype; the variable must not be a key."""
     return jnp.issubdtype(var.aval.dtype, jnp.integer)
 
 

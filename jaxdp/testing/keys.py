@@ -31,9 +31,9 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
     A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
     different data derives different keys, which also differ from the original key. `fold_in(key, number)` equals
     `split(key, count)[number]`, so only one of the two may be used. A number that is not constant may be any index of
-    the split, and an index that is not constant may be any number; an index in an array counts as not constant. Two
-    elements of one split count as different unless their indices are the same value or the same constant, so the check
-    misses some keys that are equal.
+    the split, and an index that is not constant may be any number; an entry of an array of indices counts as not
+    constant. Two elements of one split count as different unless their indices are the same value or the same constant,
+    so the check misses some keys that are equal.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.

@@ -217,7 +217,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def counts(self) -> Any:
-        """Returns the outputs of all lanes with the engine "counts", at the horizon alone to make steps long."""
+        """Returns the outputs of all lanes with the engine "counts", only at the horizon, so that steps are long."""
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -239,7 +239,7 @@ class LearnerPrograms(Programs):
 
     # ---- checks ------------------------------------------------------------------------------------------------------
     def check_plays(self, engine: str, outputs: Any) -> None:
-        """Checks that every play is an action that the environment declares, or else the learner."""
+        """Checks that every play is an action that the environment (or else the learner) declares."""
         outside = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
         if len(outside):  # if no actions are declared, only negative counts are outside
             point, seed = outside[0]

@@ -19,8 +19,8 @@ def count_plays(environment: Environment, space: Any) -> Environment:
     """Adds two outcomes to an environment: the number of rounds played, and the number of plays outside the space.
 
     With feedback totals, the second outcome is the number of actions with a negative count. `space` is a pytree of
-    spaces of the actions; None accepts all actions. If it is a single finite space of integers, feedback totals raise
-    an AssertionError for more counts than actions.
+    spaces of the actions; None accepts all actions. If `space` is a single finite space of integers, feedback totals
+    raise an AssertionError for more counts than actions.
     """
     integer = jnp.result_type(int)
 

@@ -93,8 +93,8 @@ def joint_linear_order(
     r"""Returns an upper bound on the regret of `linear_ucb_joint`, of order sqrt(T).
 
     The bound is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). Here the users' moments are summed by
-    counters, with noise that grows like a power of ln T. In `linear_ucb`, the sum of the users' noise grows like
-    sqrt(T). So regret has the same order in T as non-private regret, except for logarithms.
+    counters, with noise that grows like a power of ln T. So regret has the same order in T as non-private regret,
+    except for logarithms. In `linear_ucb`, by contrast, the sum of the users' noise grows like sqrt(T).
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2. It holds up to a constant factor, without
