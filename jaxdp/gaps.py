@@ -16,8 +16,8 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
         gaps: float64 >= 0, of any shape.
 
     Raises:
-        ValueError: if gap is given, and it is not a finite number > 0, all gaps are zero, the scaled gaps overflow in
-            float64, or gap is outside the range of JAX's default float type.
+        ValueError: if gap is neither None nor a finite number > 0; or, for a given gap, if all gaps are zero, the
+            scaled gaps overflow in float64, or gap is outside the range of JAX's default float type.
 
     Examples:
         >>> with_smallest(0.1, np.array([0.0, 0.25, 0.5])).tolist()
@@ -70,7 +70,8 @@ def unit_instance(
     """Returns the results of `instance`. Means that may have changed are clipped to [0, 1].
 
     The arguments are the same as for `instance`. If gap or best_mean is given, all means may have changed. Raises a
-    ValueError if best_mean is outside [0, 1], or one of these means is outside by more than `ROUNDING`.
+    ValueError in the same cases as `instance`, and if best_mean is outside [0, 1], or a changed mean is outside [0, 1]
+    by more than `ROUNDING`.
     """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)

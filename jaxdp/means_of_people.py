@@ -39,7 +39,7 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_choice, check_count, check_list, check_number, check_probability
 
-PRECISION = 1e-4  # upper bound on v / u: v visits of a person in a phase; a person's mean of 1 is the integer u
+PRECISION = 1e-4  # upper bound on v / u, for v visits of a person in a phase, if the integer u represents a mean of 1
 MOST_RANGES = 2**10  # maximum k; totals are stored in steps of 2^-20 / k, where k is larger if people have many visits
 REWARDS = ("binary", "bounded")
 ENDS = ("reward_low", "reward_high")
@@ -78,7 +78,8 @@ class Public(NamedTuple):
         round: [] integer, number of rounds played.
         coins: [2] uint32, random words that determine the phases and the arms of people.
         active: [num_arms] bool, the arms that remain.
-        best_arm: [] int32, the active arm with the largest released mean; a random arm before the first release.
+        best_arm: [] int32, the arm with the largest mean in the last release, among active arms with people in this
+            phase; unchanged if there is no such arm. A random arm before the first release.
         people: [num_arms] integer, number of people with counted rewards for each arm in this phase.
         spread: [num_arms] float, the sum of 1 / v over these people, where v is the person's number of visits in the
             phase.

@@ -43,7 +43,7 @@ def wide_scalars(**values: Scalar) -> list[jax.Array]:
 
 
 def widen(scalar: jax.Array) -> jax.Array:
-    """Converts a scalar to float64 in 64-bit mode. Subnormal float64 values become NaN, as programs flush them to 0."""
+    """Converts a scalar to float64; call it in 64-bit mode. Subnormal values, which programs flush to 0, become NaN."""
     scalar = wide(scalar)
     bits = jax.lax.bitcast_convert_type(scalar, jnp.int64) & jnp.iinfo(jnp.int64).max
     return jnp.where((bits > 0) & (bits < 2**52), jnp.nan, scalar)

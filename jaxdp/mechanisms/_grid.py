@@ -145,9 +145,9 @@ def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array, num_rounded: int | None = None) -> Grid:
     """Returns the grid for Laplace noise on values of the given L1 sensitivity; sensitivity and epsilon: [] float64.
 
-    The scale has at most `FEW` steps, unless integers would be rounded, or other values together by more than 2^-10 of
-    the sensitivity. `num_rounded` is the number of values that share the sensitivity, if other releases have some of
-    them; None means that `exact` has all.
+    The step is large enough that the scale has at most `FEW` steps, unless a limit requires a smaller step: integers
+    are never rounded, and rounding changes other values together by at most 2^-10 of the sensitivity. `num_rounded` is
+    the number of values that share the sensitivity; None means the number of values in `exact`.
     """
     num_rounded = max(math.prod(shape_of(exact)) if num_rounded is None else num_rounded, 1)
     finest = power_below(sensitivity) * FINEST

@@ -38,9 +38,9 @@ def noisy_leads(
         that do not take part have no meaning.
 
     Raises:
-        ValueError: if totals have another dtype or are empty, or epsilon or l1_sensitivity is not a scalar, or is a
-            Python or NumPy number that is not > 0; or if such an l1_sensitivity is infinite, or such an epsilon is too
-            small, as for `laplace`.
+        ValueError: if totals are empty, are neither integers nor a `Sum`, or have an integer dtype that the default
+            dtype cannot represent; if epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy number that is
+            not > 0; or if such an l1_sensitivity is infinite, or such an epsilon is too small, as for `laplace`.
 
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
@@ -54,8 +54,8 @@ def noisy_leads(
 
     Deviations:
         Noise is rounded down to a multiple of a step, as in `laplace`, so leads may be equal. Totals beyond 2^61
-        steps are clipped before noise is added. Totals up to 2^41, or up to 2^44 sensitivities if this is less, are not
-        clipped. Without noise a step is 1 for integers, which are clipped at 2^53, and 2^-20 for sums.
+        steps or beyond 2^53 are clipped before noise is added. Totals up to 2^41, or up to 2^44 sensitivities if this
+        is less, are not clipped. Without noise a step is 1 for integers and 2^-20 for sums.
 
     Math:
         With totals $X_i$ of $L_1$ sensitivity $\Delta$, the leads are

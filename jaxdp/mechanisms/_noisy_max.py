@@ -54,9 +54,9 @@ def noisy_max(
         [...] int32 in [0, K); ties of noisy scores are broken uniformly.
 
     Raises:
-        ValueError: if scores are neither floats nor integers, have no axis or, if not traced, contain NaN; if
-            noise is unknown; or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
-            not > 0.
+        ValueError: if scores are neither floats nor integers nor a `Sum`, have an integer dtype that the default dtype
+            cannot represent, have no axis or no entry or, if not traced, contain NaN; if noise is unknown; or if
+            epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is not > 0.
 
     Privacy:
         - epsilon-DP in the central model for one index, for the unit and adjacency of the sensitivity. Each vector of
@@ -73,7 +73,8 @@ def noisy_max(
 
     Deviations:
         Noise from words of 64 bits is added to scores in 64 bits: a probability is off by a factor of at most 1 +
-        2^-36, except that an index of probability below 2^-53 may never be drawn.
+        2^-36, except that an index of probability below 2^-53 may never be drawn. Integers and sums beyond 2^53 are
+        clipped before noise is added.
 
     Math:
         With scores $q_i$ of sensitivity $\Delta$, the index is

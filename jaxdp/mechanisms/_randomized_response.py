@@ -289,7 +289,7 @@ def _spare(epsilon: jax.Array) -> jax.Array:
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Returns a probability <= 1/2 in multiples of 2^-32 (uint32), rounded up with a margin; 0 only at inf and NaN."""
+    """Returns a probability <= 1/2 in multiples of 2^-32 (uint32), rounded up with a margin; > 0 at finite epsilon."""
     words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 

@@ -115,8 +115,8 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
             `shuffle_epsilon_bound` if this is smaller and local_epsilon is in the bound's range.
 
     Returns:
-        epsilon in [0, local_epsilon], rounded up by about 1e-10; local_epsilon if it exceeds 500 or, for at most 10,000
-        users, if delta is at most 1e-35.
+        epsilon in [0, local_epsilon], rounded up by about 1e-10. The result is local_epsilon if local_epsilon exceeds
+        500, or if delta is at most 1e-35 and the batch has at most 10,000 users.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.

@@ -17,7 +17,7 @@ LARGEST_LOCAL = 500.0  # above this local epsilon, a report is treated as if it 
 
 
 def largest_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Returns, by bisection, the largest number at which a condition holds; it must hold at low and fail at high."""
+    """Returns the largest number at which `holds` is true, to a relative 1e-13, if true at low and false at high."""
     while high - low > 1e-13 * high:
         middle = low + (high - low) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -38,7 +38,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         key: a PRNG key.
         values: [...] float or integer, the exact values. Keep counts as integers: float32 would round a count beyond
             2^24 before noise is added, and the claim would not hold. A `jaxdp.numerics.fixed_point.Sum` represents sums
-            of real data exactly.
+            of real data exactly. In 64-bit mode integers and sums beyond 2^53 are clipped.
         epsilon: [] float > 0, may be traced; infinity adds no noise. A traced NaN, zero or negative number gives NaN.
         l1_sensitivity: [] float > 0, may be traced: the L1 sensitivity of the vector of all `values`.
 
@@ -50,7 +50,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         ValueError: if values are neither floats nor integers nor a sum, or have an integer dtype that the default dtype
             cannot represent; if epsilon or l1_sensitivity is not a scalar, or is a Python or NumPy number that is not >
             0; if such an l1_sensitivity is infinite; or if epsilon is a Python or NumPy number below about 1e-11 times
-            the number of values (for integers, below about 1e-11 and l1_sensitivity / 1.4e14), because the noise would
+            the number of values (for integers, below about 1e-11 or l1_sensitivity / 1.4e14), because the noise would
             overflow integers.
 
     Privacy:
@@ -66,8 +66,8 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
           one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
           2^-15 of sensitivity / epsilon, clipped to the range from 2^-17 to 2^-10 of the sensitivity (for integers, the
           upper limit is 1). For several values that are not integers this upper limit is divided by their number,
-          rounded up to a power of two; for a `Sum` it is at least the smaller of 2^-20 and the lower limit. If the
-          upper limit is below the lower limit, the upper limit applies.
+          rounded up to a power of two; for a `Sum` the upper limit is at least the smaller of 2^-20 and the lower
+          limit. If the upper limit is below the lower limit, the upper limit applies.
         - Noise is computed from float64 logarithms of 64-bit words. For epsilon up to 10, this adds a delta below 2e-8
           for each value; the delta is below 1e-9 for up to 64 values, and for integers if the sensitivity is below
           2^17. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive or not finite, or a
@@ -115,15 +115,15 @@ def geometric(key: jax.Array, values: ArrayLike, epsilon: Scalar) -> jax.Array:
 
     Args:
         key: a PRNG key.
-        values: [...] integer, the exact values.
+        values: [...] integer, the exact values; in 64-bit mode integers beyond 2^53 are clipped.
         epsilon: [] float > 0, may be traced; infinity adds no noise. A traced NaN, zero or negative number gives NaN.
 
     Returns:
         [...] the noisy integers, in JAX's default float type; float32 rounds them beyond 2^24.
 
     Raises:
-        ValueError: if values are not integers; if epsilon is not a scalar, or is a Python or NumPy number that is not >
-            0 or so small that the noise would overflow integers.
+        ValueError: if values are not integers, or have a dtype that the default dtype cannot represent; if epsilon is
+            not a scalar, or is a Python or NumPy number that is not > 0 or so small that the noise would overflow.
 
     Privacy:
         - epsilon-DP in the central model for one release of `values`, for the unit and adjacency under which their L1

@@ -88,7 +88,7 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
         l2_sensitivity: L2 sensitivity of the released vector, > 0 and finite.
 
     Returns:
-        The noise's standard deviation per coordinate, >= 0.
+        The noise's standard deviation per coordinate, >= 0; infinity if it exceeds float64.
 
     Raises:
         ValueError: if an argument is outside its range or NaN. In particular finite epsilon >= 1 is rejected: the
@@ -127,7 +127,7 @@ def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
 
     Returns:
         The noise's standard deviation per coordinate, >= 0: the smallest float64 that gives rho-zCDP, or the next
-        larger float64.
+        larger float64. Infinity if it exceeds float64.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.

@@ -34,7 +34,7 @@ def check_laplace(epsilon: float, *, numbers: int = 1, times: float = 1.0, l1_se
 
 
 def check_laplace_release(exact: Exact, epsilon: Scalar, l1_sensitivity: Scalar) -> None:
-    """Checks the budget of a Laplace release of `exact` by `check_laplace`, unless the budget may be traced."""
+    """Checks the budget of a Laplace release of `exact` by `check_laplace`, unless epsilon is a JAX array."""
     if isinstance(epsilon, jax.Array):
         return
     if not is_integer(exact):

@@ -143,7 +143,7 @@ def sparse_vector_delta(epsilon: float, *, split: str = "even") -> float | None:
 
     Args:
         epsilon: budget of the whole run, > 0.
-        split: how epsilon is divided between both shifts, as in `above_threshold`.
+        split: how epsilon is divided between threshold and queries, as in `above_threshold`.
     """
     if math.isinf(epsilon):
         return None

@@ -84,8 +84,8 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
     Args:
         key: a PRNG key.
         ones: [...] integers in [0, batch], number of users who have a 1. For other integers the result is meaningless.
-        local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled. At infinity reports
-            are the bits themselves.
+        local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled. At infinity, and
+            for a traced NaN, reports are the bits themselves, without privacy.
         batch: number of users shuffled together, >= 1, static.
 
     Returns:
@@ -104,6 +104,7 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
 
     Deviations:
         Counts are drawn by `jaxdp.random.binomial`, in float32 with relative errors of about 1e-5 in probabilities.
+        The probability that a bit is flipped is rounded up.
 
     Math:
         With $x$ ones among $n$ users, the number is

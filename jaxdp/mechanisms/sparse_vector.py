@@ -267,8 +267,8 @@ def above_threshold(
 
     The threshold gets Laplace noise of scale sensitivity / e1 once. Each query gets fresh noise of scale
     2 * sensitivity / e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 * sensitivity / epsilon and
-    4 * sensitivity / epsilon. Then with probability 1 - failure_prob, no comparison of K queries errs by more than
-    8 * sensitivity * log(2 K / failure_prob) / epsilon.
+    4 * sensitivity / epsilon. Then with probability at least 1 - failure_prob, no comparison of K queries errs by more
+    than 8 * sensitivity * log(2 K / failure_prob) / epsilon.
 
     Args:
         key: a PRNG key. The result equals a scan of `above_threshold_step`, with

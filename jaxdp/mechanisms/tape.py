@@ -128,8 +128,8 @@ def record(entry: Entry) -> jax.Array:
         replaces it.
 
     Raises:
-        ValueError: if the entry has an unknown norm or distribution, or neither epsilon nor noise_stddev; if a tape is
-            open, also if the value is empty.
+        ValueError: if the entry has an unknown norm or distribution, or neither epsilon nor noise_stddev; or if the
+            value is empty and a tape is open.
     """
     if entry.norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {entry.norm!r}")

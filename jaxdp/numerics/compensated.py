@@ -27,7 +27,7 @@ def zero(like: jax.Array) -> Sum:
 
 
 def add(running: Sum, value: jax.Array) -> Sum:
-    """Adds a value to a running total.
+    """Adds a finite value to a running total; after an infinite value, the next total is NaN.
 
     Source:
         Kahan (1965). A test checks that XLA does not change the order of these operations.

@@ -98,7 +98,7 @@ def lanes_last_if_many(values: jax.Array) -> jax.Array:
 
 
 def lanes_fast(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last` to arrays of any length."""
+    """Applies `lanes_last` to arrays [n, ...] of any length n, and returns a scalar unchanged."""
     return lanes_last(values, len(values)) if values.ndim else values
 
 

@@ -49,7 +49,7 @@ def nth_true(flags: jax.Array, number: jax.Array) -> jax.Array:
 
     Args:
         flags: [n] bool.
-        number: [] integer, >= 0.
+        number: [] integer, >= 0, of a dtype that can represent n.
 
     Returns:
         [] int32.

@@ -16,8 +16,8 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
     `platform_dependent` traces all implementations. If JAX has only CPUs, this function traces only the implementation
     for CPUs, which saves a sixth to a quarter of the time before a program runs. If a process with only CPUs lowers a
-    program for another platform, it lowers the CPU implementation. The values are the same, and `trace_for` prevents
-    this.
+    program for another platform, it therefore lowers the CPU implementation, which gives the same values. Inside
+    `trace_for` of the other platform, it lowers the implementation for that platform.
 
     Args:
         arguments: pytrees of arrays.

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 def sort_values(values: jax.Array) -> jax.Array:
     """Sorts a vector in ascending order, with the same values as `jnp.sort`.
 
-    This is Batcher's bitonic network: (log n) (log n + 1) / 2 steps of minima and maxima, which work on all lanes at
-    once. On a CPU, XLA sorts each lane by itself and calls a function for every comparison: a step of clipped shares
-    takes 2.8 times as long with `jnp.sort` for 10 experts, and 3.4 times for 64
+    This is Batcher's bitonic network: k (k + 1) / 2 steps of minima and maxima, for the smallest k with n <= 2^k. They
+    work on all lanes at once. On a CPU, XLA sorts each lane by itself and calls a function for every comparison: a step
+    of clipped shares takes 2.8 times as long with `jnp.sort` for 10 experts, and 3.4 times for 64
     (`python benchmarks/run.py --clock processor "fast form of clipped shares"`).
 
     Args:

@@ -28,7 +28,7 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
 
     Deviations:
         The source solves (sum of weights) = 1 by Newton's method. Here (sum of weights)^(-1/2) = 1 is solved by
-        Halley's method. The left side of the latter is concave and increasing in y, and linear if all d_i are equal. A
+        Halley's method. (sum of weights)^(-1/2) is concave and increasing in y, and linear if all d_i are equal. A
         step is at most twice Newton's step for the same equation, and y stays in the interval of the root. From y =
         num_arms^(1/4), the error is 10^-7 after 2 steps for up to 16 arms, and after 4 steps for up to 65536 arms. In
         64-bit mode another step reduces the error to 10^-13.

@@ -116,9 +116,9 @@ def slopes(
         The axes.
 
     Raises:
-        ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or x (without infinite `epsilon`) has fewer than two different values or a value that is not positive and
-            finite.
+        ValueError: if the values are not real numbers with a dimension of seeds; more than one other dimension has
+            several values; `x` is None and no default exists; or x (without infinite `epsilon`) has fewer than two
+            different values or a value that is not positive and finite.
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")

@@ -38,7 +38,7 @@ def paired(
         hue: dimension with one curve for each value. None chooses the only dimension other than `x` with several
             values, or no dimension if there is none.
         ax: axes to draw on; None makes a figure, which a notebook shows.
-        labels: legend text of each value of `hue`.
+        labels: texts of the values of `hue` in the legend, and of values of `x` that are not numbers at the axis.
         xscale: as in `curves`.
         xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis; None writes "paired difference".

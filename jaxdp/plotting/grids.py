@@ -51,11 +51,11 @@ def facets(
         col: dimension with one column of panels for each value. Without `row`, panels continue in the next row.
         row: dimension with one row of panels for each value.
         draw: function(values, ax=, labels=, over=, **options) that draws one panel: `curves`, `dot_plot`, `heatmap`, or
-            your own function that calls one of them. It also gets `x`, `y` and `hue` if they are given. The values have
-            the panel's `col` and `row` as scalar coordinates.
+            your own function that calls one of them. It also gets `x` (given or by default), and `y` and `hue` if they
+            are given. The values have the panel's `col` and `row` as scalar coordinates.
         also: function(axes, values) that draws more on each panel, such as bounds. It is called after `draw`, with the
             same values.
-        labels: texts for values of `hue`, `col` and `row`.
+        labels: texts for values of `hue`, `col` and `row`, and for the values that `draw` labels.
         title: title of the figure.
         note: more sentences for the caption.
         abreast: maximum number of panels side by side; used only without `row`. In a `paper` there may be fewer, so
@@ -73,7 +73,8 @@ def facets(
 
     Raises:
         ValueError: if the values are not real numbers with a dimension of seeds, other dimensions have several values,
-            or neither `col` nor `row` is given.
+            neither `col` nor `row` is given, `x` and `y` are None and `x` has no default, abreast < 1, spare < 0, or
+            `draw` raises this error.
 
     Examples:
         >>> values = xr.DataArray([[[3.0, 5.0], [1.0, 2.0]]] * 2, dims=("epsilon", "round", "seed"), name="regret")

@@ -75,7 +75,8 @@ def curves(
             band).
         labels: texts of the values of `hue` in the legend, and of values of `x` that are not numbers at the axis.
         label: legend text of the curve if there is no `hue`.
-        bars: whether to draw error bars, side by side, instead of bands.
+        bars: whether to draw error bars, side by side, instead of bands. If no value of `x` is a finite number, bars
+            are always drawn.
         highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
             panel with more than seven coloured curves is hard to read. None highlights all curves.
         xscale: "linear" or "log". None chooses "log" if all x are positive and the largest finite x is at least 10

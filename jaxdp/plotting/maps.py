@@ -48,8 +48,8 @@ def heatmap(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and `y`
             must have size one.
-        x: dimension on the horizontal axis, from left to right.
-        y: dimension on the vertical axis, from bottom to top.
+        x: dimension on the horizontal axis, from left to right; numbers are sorted in ascending order.
+        y: dimension on the vertical axis, from bottom to top, sorted in the same way.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
         scale: scale of colours, "linear" or "log" (for positive means). None chooses "log" if all finite means are

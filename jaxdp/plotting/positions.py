@@ -20,7 +20,7 @@ from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
-FEW = 6  # maximum number of values with a tick each, on an axis without a break; several rounds have other ticks
+FEW = 6  # on an axis without a break, at most this number of values get a tick each, except several rounds
 APART = 4.0  # on a logarithmic axis, the ratio of the positions of the two values next to an axis break
 FAR = 1000.0  # the smallest of three or more finite epsilons is behind an axis break if the next is >= FAR times larger
 SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of outer marks has ticks between powers of ten

@@ -51,9 +51,10 @@ def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
 def tree_variance(
     times: ArrayLike, *, horizon: int, arity: int, noise: str = "laplace", combine: bool = True
 ) -> np.ndarray:
-    """Returns the variance of a tree counter at epsilon = 1 (Laplace) or rho = 1 (Gaussian), and sensitivity 1.
+    """Returns the variance of a tree counter's estimates at epsilon = 1 (Laplace) or rho = 1 (Gaussian), sensitivity 1.
 
-    The variance is exact. For other values divide it by epsilon^2 or rho, and multiply by the sensitivity squared.
+    The variance is exact, except that it leaves out the noise that covers rounding. For other values divide it by
+    epsilon^2 or rho, and multiply it by the sensitivity squared.
 
     Args:
         times: [...] integers in 1..horizon, numbers of fed entries.

@@ -37,10 +37,11 @@ class Counter(NamedTuple):
             enlarges the sensitivity: add 2^-20 * d in L1 norm, 2^-20 * sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
-        prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`
-            [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
+        prefixes: (keys, params, values) -> [T, *shape] float: the results of `read`, up to rounding, after each of the
+            entries `values` [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
         variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after this
-            number of entries, in 1..horizon. Estimates are unbiased.
+            number of entries, in 1..horizon, except that trees leave out the noise that covers rounding. Estimates are
+            unbiased.
         radius: (params, times, failure_prob) -> float array like times. May be traced. For each time separately, the
             error of the estimate after this number of entries exceeds the radius with probability at most failure_prob
             ([] float in (0, 1)). Times outside 1..horizon give meaningless radii.

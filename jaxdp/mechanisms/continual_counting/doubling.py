@@ -64,8 +64,8 @@ def doubling_counter(
 
     Returns:
         A counter; all counters of an array share one clock. With `combine`, `feed` draws one noise variate for each
-        counter and level of the horizon; otherwise it draws one variate for each counter. `prefixes` runs `feed`, and
-        so gives the same results.
+        counter and each level of the largest tree; otherwise it draws one variate for each counter. `prefixes` runs
+        `feed`, and so gives the same results.
 
     Raises:
         ValueError: if an argument is out of its range. The result's `init` raises this error for clocks.

@@ -58,8 +58,8 @@ class Noise(NamedTuple):
     Attributes:
         power: the variance of a node's noise is proportional to this power of the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
-        add: (key, params, epoch, values, counters) -> noisy values of some nodes of this number of counters; epoch is
-            None if all epochs have the same noise scale.
+        add: (key, params, epoch, values, counters) -> noisy values. `values` are sums of some nodes of `counters`
+            counters; epoch is None if all epochs have the same noise scale.
         scale: (params, epoch) -> Laplace scale or Gaussian standard deviation of a node, in the shape of `epoch`; []
             for None. Traced or not.
         variance: (params) -> variance of a node, float64 on the host; [levels] if epochs differ.
@@ -82,7 +82,7 @@ def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
 
 
 def counter_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Returns `node_noise`, with `params` that refuse budgets with Laplace noise that integers cannot hold."""
+    """Returns `node_noise`; its `params` rejects an epsilon at which Laplace noise would overflow integers."""
     kind = node_noise(name, nodes)
     if name != "laplace":
         return kind

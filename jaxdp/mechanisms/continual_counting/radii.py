@@ -141,7 +141,7 @@ def rate_grid(variances: np.ndarray) -> np.ndarray:
 
 
 def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> jax.Array:
-    """Returns Chernoff's bound, minimised over a grid of rates; may be traced.
+    """Returns Chernoff's bound on the absolute value of an error, minimised over a grid of rates; may be traced.
 
     Args:
         totals: [..., POINTS] float, logarithm of E exp(rate * error).

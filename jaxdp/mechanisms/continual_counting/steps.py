@@ -53,7 +53,7 @@ def add_steps(steps: jax.Array, numbers: jax.Array) -> jax.Array:
 def noise_grid(
     params: GaussianParams, unit: float, least_stddev: float, step: float, off: float, *, parts: int = 0
 ) -> Grid:
-    """Returns the grid of a counter's noise. The scale is NaN if a parameter is invalid, or above 2^(46 - parts).
+    """Returns the grid of a counter's noise; the scale is NaN if it exceeds 2^(46 - parts) or a parameter is invalid.
 
     Args:
         params: parameters of the counter.

@@ -172,7 +172,7 @@ def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> 
 
 
 def _slopes(dim: int) -> np.ndarray:
-    """Returns a grid of slopes. Beyond it the bound exp(2 slope) suffices, because coordinates differ by at most 2."""
+    """Returns a grid of slopes; at larger slopes the bound E exp(slope (x - mean)) <= exp(2 slope) suffices."""
     return np.geomspace(LOWEST, max(HIGHEST, 4 * math.sqrt(dim)), STEPS) * math.sqrt(dim)
 
 

@@ -73,7 +73,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
     Returns:
         A randomizer for values [...], each of one user: floats or integers, clipped to [low, high]; NaN counts as
         `low`. Reports are [...] floats of JAX's default type, and the estimate is the report. For binary values,
-        `total` takes the numbers of ones and the numbers of users, [...] int32 or int64 each, and returns [...] floats.
+        `total` takes the numbers of ones and the numbers of users, [...] int32 or int64 each, and returns sums of
+        reports, [...] floats.
 
     Raises:
         ValueError: if report is unknown or binary is not True or False. The result's `params` raises this error if a
@@ -94,7 +95,8 @@ def scalar_randomizer(report: str = "rr", *, binary: bool = False) -> LocalRando
 
     Deviations:
         Zheng et al. do not clip; without clipping or a bound on values reports are not private. Laplace and Gaussian
-        noise are integers on a grid, as in `laplace`. Clipping is exact up to floating point.
+        noise of reports are integers on a grid, as in `laplace`; `total` draws their noise in floats. Clipping is exact
+        up to floating point.
 
     Math:
         With $m$ the centre of the interval and $B$ half its width, the report of $v$, clipped to the interval, is for

@@ -59,12 +59,12 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
 
     Returns:
         A randomizer for one user's array, floats of this shape. An array outside the ball is rescaled to the ball's
-        boundary; NaN counts as 0, and other entries are first clipped to the range from -2^126 to 2^126. Reports are
+        boundary; NaN counts as 0, and other entries are first clipped to [-2^126, 2^126] (in float32). Reports are
         floats of this shape and of JAX's default type. The estimate is the report. The field `total` is None, so sums
         of reports cannot be drawn directly.
 
     Raises:
-        ValueError: if shape has an entry that is not an integer >= 1, or norm is unknown. The result's `params` raises
+        ValueError: if shape is not a tuple or list of integers >= 1, or norm is unknown. The result's `params` raises
             this error if a value is out of range. `report` raises it if the array has another shape.
 
     Values:
