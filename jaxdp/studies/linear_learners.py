@@ -66,7 +66,8 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
     """Returns the run after fixing its delta, if the learner takes a delta.
 
-    For "paper", finite epsilons that the learner rejects are reduced to just below `PUBLISHED`.
+    For "paper", finite epsilons that the learner rejects are reduced to just below `PUBLISHED`; `are_refused` marks
+    them, so that their results can be dropped.
 
     Args:
         run: the learner's run.

@@ -65,6 +65,7 @@ def heads(
     """Returns the heads to compare, keyed by name.
 
     Heads per person are included if `has_persons`, and the head with private features if `feature_norm` is given.
+    `margin_stddev` is a guess of the margins' standard deviation, made without labels.
     """
     persons = {"persons": part.persons}
     reach = float(block_lengths(part.features, person_index(part.persons)).max()) if has_persons else None

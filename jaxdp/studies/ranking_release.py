@@ -102,8 +102,8 @@ def ranking_release(
             comparisons.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None chooses 3 sqrt(number of items).
         failure_prob: probability that any interval misses the truth, in (0, 1).
-        curvature: curvature to assume, in [0, 1/4]. The coverage of intervals with 0 is always proved, but these
-            intervals are very wide. None chooses a curvature as described above.
+        curvature: curvature to assume, in [0, 1/4]. With 0, the curvature follows from the radius: the coverage is
+            always proved, but the intervals are very wide. None chooses a curvature as described above.
         key: a secret key; `release_key` makes one.
 
     Returns:

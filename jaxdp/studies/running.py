@@ -165,7 +165,7 @@ def _print(text: str) -> None:
 
 
 def sweep_command(study: Study) -> Callable[..., None]:
-    """Returns the command that runs a study and writes its results to a store, or resumes the study of a store."""
+    """Returns the command that runs a study and writes its results to a store, or resumes the study in that store."""
 
     def command(
         store: Where,

@@ -62,8 +62,8 @@ def bench(
             then marked.
         family: family of the instances to play; None plays all.
         proof: link to a proof of the claim. If it is empty, the link of an earlier call is kept.
-        report: function that is called with a line for each instance that this call plays, for each instance that does
-            not fit although others of its family do, and for each family with no instance that fits.
+        report: function that is called with one line of text for each instance that this call plays. It is also called
+            for each family in which no instance fits and, in other families, for each instance that does not fit.
 
     Returns:
         The contents of the file.

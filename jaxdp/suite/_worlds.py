@@ -153,10 +153,10 @@ def _number_of_arms(world: Environment) -> int:
 def with_people(world: Environment, visits: Visits) -> Environment:
     """Returns the world with a public schedule of people, and without the outcomes in `world.drawn`.
 
-    These outcomes are drawn in each round, so a run that has them cannot sum the rounds between two heard rounds. Arms,
-    unlike experts, get other numbers: the new arm 0 is `first_arm`, and the other arms follow cyclically. The reason is
-    that many learners play arm 0 in rounds that are not heard before the first release, and arm 0 is the best arm of
-    several instances.
+    A learner hears only the first visit of each person. The outcomes in `world.drawn` are random in each round, so a
+    run that has them cannot sum the unheard rounds between two heard rounds. Arms, unlike experts, get other numbers:
+    the new arm 0 is `first_arm`, and the other arms follow cyclically. The reason is that many learners play arm 0 in
+    unheard rounds before their first release, and arm 0 is the best arm of several instances.
 
     Raises:
         ValueError: if the world has contexts or no interface.

@@ -8,8 +8,8 @@ Arguments are numbers or arrays, which are broadcast; only epsilon may be infini
 expected regret against the best fixed point or arm, unless a docstring says otherwise. Every function raises a
 ValueError if an argument is out of range or NaN. Arguments of the functions:
 
-- `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), which is 1 at
-  infinity.
+- `epsilon`: > 0. A randomized response to a number in [-B, B] is c B or -c B, with c = (e^epsilon + 1) / (e^epsilon -
+  1), which is 1 at infinity.
 - `second_moment`: M2, > 0, the maximum over losses of a report's second moment. For randomized response, M2 = M^2.
 - `range_bound`: M, > 0, an upper bound on the absolute values of all reports. For randomized response, M = B c.
 - `horizon`: T, >= 1; >= 2 for orders and barriers.
@@ -78,7 +78,9 @@ BY_EPSILON = ("linear", "generalized_linear")
 
 
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
-    r"""Returns the factor c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response multiplies a number.
+    r"""Returns the factor c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized responses exceed a number's bound.
+
+    A randomized response to a number in [-B, B] is c B or -c B.
 
     Math:
         $$
