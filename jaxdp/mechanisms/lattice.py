@@ -19,7 +19,7 @@ def lattice_laplace(
 
     Every integer is a multiple of min(quantum, 1), so an integer plus rounded noise equals the rounded noisy integer.
     Check arguments on the host: if one is invalid, or if noise may exceed the limits of `laplace` or the dtype's range,
-    the drawn noise is too small, and the result is not private.
+    the drawn noise may be too small, and the result is not private.
 
     Args:
         key: a PRNG key.

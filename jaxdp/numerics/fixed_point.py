@@ -62,7 +62,7 @@ def units(values: jax.Array, scale: ArrayLike = UNITS) -> jax.Array:
     """Rounds data to integer numbers of units (range / 2^20), and clips these numbers.
 
     Args:
-        values: [...] float, data minus the lower end of their interval; NaN counts as 0.
+        values: [...] float32 or float64, data minus the lower end of their interval; NaN counts as 0.
         scale: [] float, 2^20 / range; public. It is a factor because a division is slower.
 
     Returns:
@@ -81,8 +81,8 @@ def from_floats(values: jax.Array) -> Sum:
     """Converts data without a public range to sums with range 1.
 
     Args:
-        values: [...] float. Values are rounded to multiples of 2^-20, and clipped to values that fit into `Sum`; NaN
-            counts as 0.
+        values: [...] float32 or float64. Values are rounded to multiples of 2^-20, and clipped to values that fit into
+            `Sum`; NaN counts as 0.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]

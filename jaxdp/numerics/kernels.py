@@ -219,7 +219,7 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
 
 
 def batch_over_lanes(single: Callable[[Any], Any], all_at_once: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Returns `single` with a rule for (also nested) `jax.vmap` by which `all_at_once` is called once for all lanes.
+    """Returns `single`, which under `jax.vmap` (also nested) calls `all_at_once` once for all lanes.
 
     Args:
         single: function of a pytree of one lane's arrays.

@@ -80,8 +80,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     private as releasing the estimates A x + B z, because each determines the other. B and C are Toeplitz matrices for
     which B z is a weighted sum of a few leaky running sums of z. A search on the host finds their decays and weights.
     By default, the largest variance is within 1% of the largest variance of the square-root factorisation, which is
-    nearly optimal. Noise that covers rounding adds to this variance (0.8% at a horizon of 10^9). The state has
-    num_buffers + 2 numbers for each counter; five buffers suffice up to 2^20 entries.
+    nearly optimal. Noise that covers rounding adds to this variance (for one counter of 10^9 entries 0.4% at rho = 1,
+    and 7% at rho = 0.01). The state has num_buffers + 2 numbers for each counter, or num_buffers + 3 for streams of
+    floats; five buffers suffice up to 2^20 entries.
 
     Args:
         horizon: maximum number of entries.
