@@ -375,5 +375,8 @@ class Guarantee:
 
 def claim_from_dict(values: Mapping[str, Any]) -> Guarantee:
     """Restores a claim from the result of `Guarantee.to_dict`."""
-    fields: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in values.items()}
+    fields: dict[str, Any] = dict(values)
+    for name in ("epsilon", "local_epsilon"):  # a text may be "inf", too
+        if fields.get(name) == "inf":
+            fields[name] = math.inf
     return Guarantee(**fields)

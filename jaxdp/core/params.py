@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -26,7 +27,7 @@ def default_float() -> np.dtype:
     return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 
-def scalar_leaf(name: str, value: float) -> np.floating:
+def scalar_leaf(name: str, value: float | Fraction) -> np.floating:
     """Returns a host number as a `Params` leaf.
 
     Args:
@@ -44,23 +45,24 @@ def scalar_leaf(name: str, value: float) -> np.floating:
         leaf = dtype.type(value)
     # Subnormal numbers are rejected, too, because compiled programs flush them to 0.
     if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
-        raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
+        raise ValueError(f"{name} must be within the range of {dtype}, got {float(value)}")
     return leaf
 
 
-def leaf_rounded_down(name: str, value: float) -> np.floating:
+def leaf_rounded_down(name: str, value: float | Fraction) -> np.floating:
     """Returns a nonnegative value as a `scalar_leaf`, rounded down if it is not representable.
 
-    Use it for a privacy budget, or for a rate that a budget bounds.
+    Use it for a privacy budget, or for a rate that a budget bounds. A share of a budget may be a fraction, which is
+    compared exactly: k shares epsilon / k are at most epsilon together.
 
     Examples:
         >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
         True
     """
     leaf = scalar_leaf(name, value)
-    return (
-        np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf
-    )  # NumPy would round `value` in `leaf > value`
+    if float(leaf) <= value:  # NumPy would round `value` in `leaf <= value`
+        return leaf
+    return scalar_leaf(name, float(np.nextafter(leaf, leaf.dtype.type(0))))  # it may be subnormal now
 
 
 def interval_leaves(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, scalar_leaf
+from jaxdp.core import Guarantee, Scalar, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.persons import PERSON, person_budgets
@@ -49,7 +49,7 @@ def person_params(
     `persons` are the [num_samples] public ids of the persons who gave the labels.
     """
     point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
-    return replace(point, epsilon=person_budgets(epsilon, persons).astype(default_float()))
+    return replace(point, epsilon=person_budgets(check_epsilon(epsilon), persons))
 
 
 def clear_labels_claim() -> Guarantee:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Guarantee
-from jaxdp.preferences.persons import count_labels
+from jaxdp.preferences.persons import budget_shares, count_labels
 from jaxdp.validation import check_choice
 
 PRIVACY_UNITS = ("label", "person")
@@ -102,9 +102,9 @@ def person_index(persons: ArrayLike | None) -> np.ndarray:
 
 
 def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
-    """Returns the budget of each report, [num_samples] float64. It is epsilon / k for a person with k labels."""
+    """Returns the budget of each report, [num_samples]: epsilon / k for a person with k labels, rounded down."""
     _, index, counts = count_labels(persons)
-    return epsilon / counts[index]
+    return budget_shares(epsilon, counts)[index]
 
 
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:

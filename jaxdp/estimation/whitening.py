@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Scalar
 from jaxdp.estimation.large import Moments, block_lengths, whiten_blocks
-from jaxdp.estimation.persons import person_budgets, person_index
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics.eigen import eigh
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.preferences.persons import count_labels
 from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite
 
 GEOMETRIES = ("isotropic", "whitened")
@@ -151,10 +151,12 @@ def predicted_margin_errors(
     if persons is not None and np.shape(persons) != rows.shape[:1]:
         raise ValueError(f"persons must have one id per sample, {len(rows)}, got shape {np.shape(persons)}")
     white = whiten_blocks(rows, Moments.of(rows))
-    index = None if persons is None else person_index(persons)
+    index, budgets = None, np.asarray(epsilon, float)
+    if persons is not None:
+        _, index, counts = count_labels(persons)
+        budgets = epsilon / counts[index]
     reach, longest = (float(block_lengths(table, index).max()) for table in (white.features, rows))
-    spectrum, budgets = white.spectrum, epsilon if persons is None else person_budgets(epsilon, persons)
-    rank = int(np.sum(white.largest > 0))
+    spectrum, rank = white.spectrum, int(np.sum(white.largest > 0))
     count, curvature = len(rows), float(_curvature(margin_stddev))
     stddev = analytic_gaussian(epsilon, delta)
     label_variance = np.mean(0.25 / np.tanh(budgets / 2) ** 2) - 0.25 + curvature

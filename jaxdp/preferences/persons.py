@@ -1,9 +1,13 @@
-"""Counts each person's labels, and limits the number of labels per person."""
+"""Counts each person's labels, divides a person's budget among them, and limits the number of labels per person."""
+
+import math
+from fractions import Fraction
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.core import default_float, leaf_rounded_down
 from jaxdp.core.ids import check_ids
 from jaxdp.validation import check_count, check_key
 
@@ -44,3 +48,16 @@ def count_labels(ids: ArrayLike | None, name: str = "persons") -> tuple[np.ndarr
     """Returns the distinct ids, each row's index into them ([num_samples] int32), and the number of rows of each id."""
     distinct, index, counts = np.unique(check_ids(name, ids), return_inverse=True, return_counts=True)
     return distinct, index.astype(np.int32), counts
+
+
+def budget_shares(epsilon: float, counts: np.ndarray) -> np.ndarray:
+    """Returns epsilon / count for each count, rounded down to JAX's default float type.
+
+    Raises:
+        ValueError: if a share is too small for this type.
+    """
+    if math.isinf(epsilon):
+        return np.full(counts.shape, math.inf, default_float())
+    distinct, index = np.unique(counts, return_inverse=True)
+    shares = [leaf_rounded_down(f"epsilon / {count}", Fraction(epsilon) / int(count)) for count in distinct]
+    return np.asarray(shares, default_float())[index]

@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from jaxdp.core import Guarantee, default_float
 from jaxdp.mechanisms import label_randomizer, randomized_response, secret_randomized_response
-from jaxdp.preferences.persons import count_labels
+from jaxdp.preferences.persons import budget_shares, count_labels
 from jaxdp.validation import check_epsilon, check_flag, check_key, refuse_masked, refuse_private
 
 
@@ -117,7 +117,8 @@ def private_labels(
     else:
         key_ties, key_reports = jax.random.split(check_key(key))
         bits = jax.random.bernoulli(key_ties, jnp.asarray(chances, default_float())).astype(jnp.int32)
-        reports = _randomize(jax.random.split(key_reports, len(values)), bits, jnp.asarray(budgets, default_float()))
+        shares = jnp.asarray(budget_shares(epsilon, counts))
+        reports = _randomize(jax.random.split(key_reports, len(values)), bits, shares)
     if persons is not None:
         argument = "randomized response with epsilon / k for each of a person's k labels; ids and k are public"
         claim = dataclasses.replace(claim, privacy_unit="one person", unit="person", argument=argument)

@@ -6,6 +6,7 @@ import pytest
 
 from jaxdp.core import scalar_leaf
 from jaxdp.registry import ESTIMATORS, LEARNERS
+from jaxdp.registry.mechanisms._releases import budget, for_sensitivity
 
 EPSILONS = (0.3, 9.1)  # float32 rounds both up
 
@@ -44,3 +45,10 @@ def test_a_budget_rounded_to_nearest_is_seen():
         assert largest_excess({"epsilon": scalar_leaf("epsilon", epsilon)}, epsilon) > 0 or jax.config.read(
             "jax_enable_x64"
         )
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_budgets_of_mechanisms_are_rounded_down_and_sensitivities_up(epsilon):
+    assert float(budget(epsilon=epsilon)) <= epsilon
+    for sensitivity in (0.3, 0.7):  # float32 rounds the first one up, the second one down
+        assert float(for_sensitivity(epsilon=epsilon, sensitivity=sensitivity).bound) >= sensitivity

@@ -190,6 +190,12 @@ def test_the_order_of_sensitive_fields_does_not_matter():
     assert first.compose(second).sensitive_fields == ("a", "b")
 
 
+def test_a_text_may_be_inf():
+    unbounded = Guarantee.none(trust_model="shuffle", privacy_unit="inf", argument="inf", local_epsilon=math.inf)
+    for claim in (unbounded, Guarantee.pure(0.5, **{**ABOUT, "privacy_unit": "inf", "adjacency": "inf"})):
+        assert claim_from_dict(json.loads(json.dumps(claim.to_dict()))) == claim
+
+
 def test_a_pair_may_be_logged_where_both_may():
     about = {**ABOUT, "trust_model": "local"}
     everything, contextual = (

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxdp.core import Guarantee, default_float
+from jaxdp.core import Guarantee, default_float, leaf_rounded_down
+from jaxdp.mechanisms.calibration import round_up
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.registry.entries import MechanismEntry
 from jaxdp.simulation.run.values import select_values, with_names
@@ -97,11 +98,11 @@ class Params(NamedTuple):
 
 
 def budget(*, epsilon: float) -> np.ndarray:
-    return np.asarray(check_epsilon(epsilon), default_float())
+    return np.asarray(leaf_rounded_down("epsilon", check_epsilon(epsilon)))
 
 
 def checked_sensitivity(sensitivity: float) -> np.ndarray:
-    return np.asarray(check_positive("sensitivity", sensitivity), default_float())
+    return np.asarray(round_up(check_positive("sensitivity", sensitivity), default_float()))
 
 
 def for_sensitivity(*, epsilon: float, sensitivity: float = 1.0) -> Params:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -155,6 +156,20 @@ def test_claims_for_both_units():
     clear = claims_for_persons(debiased_rr(privacy_unit="person"), PERSONS, epsilon=math.inf)
     assert clear.person.kind == clear.label.kind == "none"
     assert isinstance(split.person, Guarantee)
+
+
+def test_the_budgets_of_a_persons_labels_are_at_most_the_claim_together():
+    for epsilon in (1.0, 0.3, 9.1):
+        budgets = debiased_rr(privacy_unit="person").params(epsilon=epsilon, persons=PERSONS).epsilon
+        totals = {name: sum(map(Fraction, budgets[name == PERSONS].tolist())) for name in "abc"}
+        assert max(totals.values()) <= Fraction(epsilon), totals
+        np.testing.assert_allclose(budgets, epsilon / np.repeat([6, 3, 1], [6, 3, 1]), rtol=3e-7)
+    least = float(jnp.finfo(DTYPE).smallest_normal)
+    # The program would flush a subnormal share to 0.
+    with pytest.raises(
+        ValueError, match=r"epsilon / 3 must be within the range of float"
+    ):  # the program would flush it
+        debiased_rr(privacy_unit="person").params(epsilon=2 * least, persons=[1, 1, 1])
 
 
 def test_at_most_k_rows_a_person_remain_whoever_won():
