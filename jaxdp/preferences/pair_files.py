@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.core.ids import check_ids
 from jaxdp.preferences.files import file_error, short_repr, utf8_text
-from jaxdp.preferences.pairs import ORIENTATIONS, Pairs, orient_pairs
+from jaxdp.preferences.pairs import FLOATS, ORIENTATIONS, Pairs, orient_pairs
 from jaxdp.validation import check_choice, check_flag, check_key, refuse_private
 
 TIES = ("half", "coin", "drop")
@@ -272,9 +272,10 @@ def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarr
     tables = [columns[name] for name in (left, right)]
     if all(isinstance(table, np.ndarray) for table in tables):
         kinds = sorted({f"{table.dtype} {table.shape}" for table in tables})
-        if len(kinds) > 1 or tables[0].ndim != 2 or 0 in tables[0].shape or tables[0].dtype.kind != "f":
+        if len(kinds) > 1 or tables[0].ndim != 2 or 0 in tables[0].shape or tables[0].dtype.name not in FLOATS:
             raise ValueError(
-                f"{left} and {right} must be tables of floats with one shape and type, got {' and '.join(kinds)}"
+                f"{left} and {right} must be tables of {', '.join(FLOATS)} with one shape and type, got "
+                f"{' and '.join(kinds)}"
             )
         return tables[0], tables[1]
     tables = [

@@ -13,6 +13,7 @@ from jaxdp.core import Guarantee
 from jaxdp.validation import check_choice, check_key, refuse_masked
 
 ORIENTATIONS = ("bytes", "coin")
+FLOATS = ("float16", "float32", "float64")  # longer floats have bytes of padding, which differ for equal numbers
 _CHUNK_BYTES = 2**24
 
 
@@ -56,8 +57,8 @@ def pairs_from_chosen_rejected(
     the result, neither the sign of the features nor the order of the rows depends on which response won.
 
     Args:
-        chosen: [num_samples, dim] float, the features of the preferred responses.
-        rejected: [num_samples, dim] float, the features of the other responses.
+        chosen: [num_samples, dim] float16, float32 or float64, the features of the preferred responses.
+        rejected: [num_samples, dim], the features of the other responses.
         orient: the rule that chooses the first response of a pair. "bytes" chooses the response with the larger bytes
             of features, which depends only on the unordered pair. "coin" tosses a fair coin with the key.
         key: PRNG key for "coin", otherwise None. Even together with the key, the features do not show which response
@@ -68,8 +69,8 @@ def pairs_from_chosen_rejected(
         difference is 0, and with "bytes" the label is 1. Features in float16 are subtracted in float32.
 
     Raises:
-        ValueError: if chosen and rejected are not tables with the same shape, without empty dimensions, the same float
-            dtype and finite entries; if orient has another value; or if key is given without "coin" or missing with
+        ValueError: if chosen and rejected are not tables with the same shape, without empty dimensions, one of these
+            dtypes and finite entries; if orient has another value; or if key is given without "coin" or missing with
             "coin".
 
     Examples:
@@ -86,8 +87,8 @@ def pairs_from_chosen_rejected(
     refuse_masked("rejected", rejected)
     chosen, rejected = np.asarray(chosen), np.asarray(rejected)
     for name, table in (("chosen", chosen), ("rejected", rejected)):
-        if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.floating):
-            raise ValueError(f"{name} must be a table of floats, got {table.dtype} of shape {table.shape}")
+        if table.ndim != 2 or 0 in table.shape or table.dtype.name not in FLOATS:
+            raise ValueError(f"{name} must be a table of {', '.join(FLOATS)}, got {table.dtype} of shape {table.shape}")
     if (chosen.shape, chosen.dtype) != (rejected.shape, rejected.dtype):
         raise ValueError(
             f"rejected must have the type and shape of chosen, {chosen.dtype} {chosen.shape}, got {rejected.dtype} "

@@ -222,7 +222,8 @@ def test_an_error_about_labels_only_counts(tmp_path, label):
         ({"label": "labels.npy"}, r"labels.npy must have as many entries as a, 2, got 3"),
         ({"label": "a.npy"}, "a.npy must be one-dimensional"),
         ({"first": "bad.npy"}, "bad.npy must be a .npy file of numbers or text"),
-        ({"first": "a.npy", "second": "labels.npy"}, "a.npy and labels.npy must be tables of floats with one shape"),
+        ({"first": "a.npy", "second": "labels.npy"}, "a.npy and labels.npy must be tables of .*float64 with one shape"),
+        ({"first": "long.npy", "second": "longer.npy"}, "long.npy and longer.npy must be tables of .*, got float128"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(tmp_path, monkeypatch, changes, message):
@@ -230,6 +231,8 @@ def test_arguments_that_do_not_fit_are_refused(tmp_path, monkeypatch, changes, m
     write_jsonl(tmp_path / "a.jsonl", a=[[1], [2]], b=[[0], [0]], label=[1, 0], mixed=[1, "1"])
     np.save("a.npy", np.ones((2, 1), np.float32))
     np.save("labels.npy", np.ones(3))
+    np.save("long.npy", np.ones((2, 1), np.longdouble))
+    np.save("longer.npy", np.ones((2, 1), np.longdouble))
     (tmp_path / "bad.npy").write_bytes(b"no array")
     values: dict[str, Any] = {"table": "a.jsonl", **BY_LABEL} | changes
     with pytest.raises(ValueError, match=message):

@@ -101,8 +101,9 @@ def test_an_audit_flags_dropped_ties():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"chosen": [[1, 2]]}, r"chosen must be a table of floats, got int64 of shape \(1, 2\)"),
-        ({"chosen": [1.0, 2.0]}, "chosen must be a table of floats"),
+        ({"chosen": [[1, 2]]}, r"chosen must be a table of float16, float32, float64, got int64 of shape \(1, 2\)"),
+        ({"chosen": np.ones((1, 2), np.longdouble)}, "chosen must be a table of .*, got (longdouble|float128)"),
+        ({"chosen": [1.0, 2.0]}, "chosen must be a table of float16, float32, float64"),
         (
             {"rejected": [[1.0]]},
             r"rejected must have the type and shape of chosen, float64 \(1, 2\), got float64 \(1, 1\)",
