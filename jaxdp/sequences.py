@@ -3,6 +3,7 @@
 The data are private, so error messages do not show entries.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -38,8 +39,13 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 
     Raises:
         ValueError: if values are not such a matrix with at least one round and two columns, or do not fit in the free
-            memory of the device.
+            memory of the device; or if the scale is too small or too large to divide by in JAX's default float type.
     """
+    info = np.finfo(default_float())
+    # Devices take numbers below `tiny` as 0. This may happen to entries below eps * scale, but not to 1 / scale.
+    least, most = float(info.tiny / info.eps), float(1 / info.tiny)
+    if not least <= scale <= most:
+        raise ValueError(f"scale must be in [{least:.3g}, {most:.3g}] for {info.dtype}, got {scale:g}")
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths: the check raises a better error
@@ -132,7 +138,7 @@ def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slic
     The array is copied only if it is writable, or has another dtype or order.
     """
     _check_fits(name, array.shape, dtype)
-    rows = max(1, AT_A_TIME // max(1, array[0].size))
+    rows = max(1, AT_A_TIME // max(1, math.prod(array.shape[1:])))
     for first in range(0, len(array), rows):
         check(slice(first, first + rows))
     frozen = array.astype(dtype, order="C", copy=array.flags.writeable)
@@ -143,8 +149,8 @@ def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slic
 def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None:
     part = array[rows]
     is_real = np.issubdtype(part.dtype, np.integer) or np.issubdtype(part.dtype, np.floating)
-    with np.errstate(invalid="ignore"):
-        if is_real and ((part >= 0) & (part <= scale)).all():
+    with np.errstate(invalid="ignore", over="ignore"):  # the scale may be infinite in the dtype of `part`
+        if is_real and (np.isfinite(part) & (part >= 0) & (part <= scale)).all():
             return
     check_within(name, array, 0.0, scale, is_private=True)  # counts all wrong entries
 

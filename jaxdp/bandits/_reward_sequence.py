@@ -53,8 +53,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
             its dtype changes.
-        scale: finite and > 0; an entry is divided by `scale` to give the reward. Use 255 for uint8 rewards that use
-            their whole range.
+        scale: > 0 and, unless JAX has 64 bits, between 1e-31 and 8e37; an entry is divided by `scale` to give the
+            reward. Use 255 for uint8 rewards that use their whole range.
         binary: whether all entries are 0 or `scale` and rewards are passed to the learner as integers.
 
     Returns:
@@ -66,8 +66,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
 
     Raises:
         ValueError: if rewards are not a matrix of at least one round and two arms, with entries in [0, scale] (if
-            binary: 0 or scale), or need more memory than is free on the device; if scale is not finite and > 0; or if
-            binary is neither True nor False.
+            binary: 0 or scale), or need more memory than is free on the device; if scale is not > 0, or is too small or
+            large; or if binary is neither True nor False.
 
     Source:
         Standard.

@@ -50,8 +50,8 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
             its dtype changes.
-        scale: finite and > 0; an entry is divided by `scale` to give the loss. Use 255 for uint8 losses that use their
-            whole range; with the default, the uint8 entry 1 is the loss 1.
+        scale: > 0 and, unless JAX has 64 bits, between 1e-31 and 8e37; an entry is divided by `scale` to give the
+            loss. Use 255 for uint8 losses that use their whole range; with the default, a uint8 entry 1 is the loss 1.
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon); None
             omits this metric.
 
@@ -66,8 +66,8 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or
-            need more memory than is free on the device; if scale is not finite and > 0; or if num_switches is not in
-            [0, horizon).
+            need more memory than is free on the device; if scale is not > 0, or is too small or large; or if
+            num_switches is not in [0, horizon).
 
     Source:
         Standard.

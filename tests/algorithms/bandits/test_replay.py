@@ -226,6 +226,7 @@ def change_entry(row, column, value):
         ({"rewards": [0, 1, 2]}, "rewards must be 0 or 1 if binary, got 1 of 3 that are not$"),
         ({"rewards": [[0, 1, 1]]}, r"rewards must be \[horizon\]"),
         ({"rewards": [0, 1, math.inf]}, "rewards must be finite"),
+        ({"rewards": np.array([0, 1.0, None], object)}, "rewards must be numbers, got dtype object"),
     ],
 )
 def test_bad_logs(options, message):

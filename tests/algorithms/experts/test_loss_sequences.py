@@ -142,6 +142,30 @@ def test_bad_scales(scale):
         loss_sequence(BYTES, scale=scale)
 
 
+@pytest.mark.parametrize("exponent", [-126, -104, 127, 1000, -1000])
+def test_scales_near_the_range_of_floats_are_refused_or_divide_exactly(exponent):
+    losses, scale = np.array([[0, 0.5], [1, 0.25]]) * 2.0**exponent, 2.0**exponent
+    if np.float32 == FLOAT or exponent == -1000:
+        with pytest.raises(ValueError, match=r"scale must be in .* for float"):
+            loss_sequence(losses, scale=scale)
+    else:
+        assert shown(loss_sequence(losses, scale=scale)).tolist() == [[0, 0.5], [1, 0.25]]
+
+
+@pytest.mark.parametrize("exponent", [-103, 126])
+def test_the_extreme_scales_divide_exactly(exponent):
+    losses = np.array([[0, 0.5], [1, 0.25]]) * 2.0**exponent
+    assert shown(loss_sequence(losses, scale=2.0**exponent)).tolist() == [[0, 0.5], [1, 0.25]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.filterwarnings("error")
+def test_infinity_is_refused_at_any_scale(dtype):
+    losses = np.array([[math.inf, 0], [1, 2]], dtype)
+    with pytest.raises(ValueError, match="losses must be finite, got 1 of 4 that are not"):
+        loss_sequence(losses, scale=1e5)
+
+
 @pytest.mark.parametrize("row", [0, 30])
 def test_bad_entries_are_found_in_every_part(monkeypatch, row):
     monkeypatch.setattr(sequences, "AT_A_TIME", 12)
