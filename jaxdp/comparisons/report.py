@@ -73,7 +73,7 @@ def report_store(
         best=best,
         unpaired=unpaired or (),
     )
-    page.write_text(text, encoding="utf-8")
+    page.write_bytes(text.encode(errors="backslashreplace"))  # names of files in the command may not be UTF-8
     typer.echo(f"wrote {page}")
 
 

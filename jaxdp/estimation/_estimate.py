@@ -223,12 +223,9 @@ def check_offset(offset: ArrayLike | None, num_samples: int) -> np.ndarray | Non
     """Returns the offset, if any, as [num_samples] float64; raises a ValueError if its shape or values are invalid."""
     if offset is None:
         return None
-    refuse_masked("offset", offset)
-    margins = np.asarray(offset, np.float64)
+    margins = check_finite("offset", offset).astype(np.float64)
     if margins.shape != (num_samples,):
         raise ValueError(f"offset must have one margin per label, {num_samples}, got shape {margins.shape}")
-    if not np.isfinite(margins).all():
-        raise ValueError(f"offset must be finite, got {int((~np.isfinite(margins)).sum())} that are not")
     return margins
 
 

@@ -72,9 +72,9 @@ def release_head(
         The head and its claim.
 
     Raises:
-        ValueError: if features are not a finite table, or all rows are zero; if labels are not a vector of numbers; if
-            an array has masked entries; if labels, persons or offset do not have one entry for each row; if an offset
-            is not finite, or a value is out of range.
+        ValueError: if features are not a finite table, or all rows are zero; if labels are not a vector of real
+            numbers; if an array has masked entries; if labels, persons or offset do not have one entry for each row; if
+            an offset is not finite, or a value is out of range.
         MemoryError: if the copies of the features need more than the free memory.
 
     Warns:
@@ -112,8 +112,8 @@ def release_head(
     refuse_masked("features", features)
     refuse_masked("labels", labels)
     rows, values = np.asarray(features), np.asarray(labels)
-    if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
-        raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise ValueError(f"labels must be a vector of real numbers, got {values.dtype} of shape {values.shape}")
     placeholders = np.zeros(values.shape, np.int8)  # checks must not read the private labels
     if rows.ndim == 2 and rows.size:
         check_in_blocks(check_data, rows, placeholders, np.inf)

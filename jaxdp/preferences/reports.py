@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import secrets
 from collections.abc import Sequence
 from fractions import Fraction
@@ -20,6 +21,8 @@ from jaxdp.core import Guarantee, default_float
 from jaxdp.mechanisms import label_randomizer, randomized_response, secret_randomized_response
 from jaxdp.preferences.persons import budget_shares, count_labels
 from jaxdp.validation import check_epsilon, check_flag, check_key, refuse_masked, refuse_private
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class PrivateLabels(NamedTuple):
@@ -73,9 +76,9 @@ def private_labels(
         The reports, the budget of each report, and the claim.
 
     Raises:
-        ValueError: if labels are not a vector of numbers, epsilon is not > 0 or is too small for JAX's default float
-            type, or persons are not one id for each label, all text or all integers; if a key is given although release
-            is True, or missing although release is False; or if epsilon is infinite in a release.
+        ValueError: if labels are not a vector of real numbers, epsilon is not > 0 or is too small for JAX's default
+            float type, or persons are not one id for each label, all text or all integers; if a key is given although
+            release is True, or missing although release is False; or if epsilon is infinite in a release.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -100,8 +103,8 @@ def private_labels(
         raise ValueError("epsilon must be finite for a release, got inf")
     refuse_masked("labels", labels)
     values = np.asarray(labels)
-    if values.ndim != 1 or not (np.issubdtype(values.dtype, np.number) or values.dtype == bool):
-        raise ValueError(f"labels must be a vector of numbers, got {values.dtype} of shape {values.shape}")
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise ValueError(f"labels must be a vector of real numbers, got {values.dtype} of shape {values.shape}")
     counts = np.ones(len(values), np.int64)
     if persons is not None:
         _, index, number = count_labels(persons)
@@ -166,8 +169,8 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         [...] float, the estimate from each report, at least in JAX's default precision.
 
     Raises:
-        ValueError: if shapes do not match; if reports are not 0 or 1, or epsilon is not > 0 (JAX arrays are not
-            checked); or if an entry is masked.
+        ValueError: if shapes do not match; if reports are not 0 or 1, or epsilon is not > 0 or is too small for floats
+            (JAX arrays are not checked); or if an entry is masked or not a real number.
 
     Privacy:
         - Post-processing of reports, which costs no privacy.
@@ -185,14 +188,19 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         refuse_masked(name, values)
     is_checked = not isinstance(reports, jax.Array)  # reading an array's values would wait for the device
     margins, reports = jnp.asarray(margins), jnp.asarray(reports)
+    has_arrays = any(isinstance(entry, jax.Array) for entry in jax.tree.leaves(epsilon))  # maybe traced ones in a list
+    epsilon = jnp.asarray(epsilon) if has_arrays else np.asarray(epsilon)
+    for name, values in (("margins", margins), ("reports", reports), ("epsilon", epsilon)):
+        if not any(jnp.issubdtype(values.dtype, kind) for kind in (jnp.bool_, jnp.integer, jnp.floating)):
+            raise ValueError(f"{name} must be real numbers, got {values.dtype}")
     if is_checked and not isinstance(reports, Tracer):  # a list may have traced entries
         refuse_private("reports", "0 or 1", ~np.isin(np.asarray(reports), (0, 1)))
     dtype = (
         jnp.float64 if margins.dtype == jnp.float64 else default_float()
     )  # not epsilon's dtype, because float16 would round epsilon
-    epsilon = epsilon if isinstance(epsilon, jax.Array) else np.asarray(epsilon, float)
-    if isinstance(epsilon, np.ndarray) and not (epsilon > 0).all():
-        raise ValueError(f"epsilon must be > 0, got {epsilon.min():g}")
+    least = 2 * float(jnp.finfo(dtype).tiny)  # devices take the half of a smaller number as 0
+    if isinstance(epsilon, np.ndarray) and not (epsilon.astype(float) >= least).all():
+        raise ValueError(f"epsilon must be > 0, and at least {least:.3g} for floats, got {epsilon.min():g}")
     if reports.shape != margins.shape or epsilon.shape not in ((), margins.shape):
         raise ValueError(
             f"reports must have the shape of margins, {margins.shape}, and epsilon this shape or (), got "
@@ -225,7 +233,8 @@ def to_jsonl(
         second: [num_samples] texts, the other responses.
 
     Raises:
-        ValueError: if a column and the reports differ in length.
+        ValueError: if a column and the reports differ in length, or a text has a lone surrogate, which UTF-8 cannot
+            encode.
         FileExistsError: if the file exists.
         OSError: if the file cannot be written.
     """
@@ -233,11 +242,15 @@ def to_jsonl(
     for name, column in columns.items():
         if len(column) != len(private.reports):
             raise ValueError(f"{name} must have one text for each report, {len(private.reports)}, got {len(column)}")
+        for row, text in enumerate(column):
+            if isinstance(text, str) and _LONE_SURROGATE.search(text):
+                raise ValueError(f"{name} must be texts that UTF-8 can encode, got {text!r} in row {row}")
     rows = zip(prompts, first, second, private.reports.tolist(), private.flip_probs.tolist(), strict=True)
     lines = []
     for prompt, first_text, second_text, report, flip_prob in rows:
         chosen, rejected = (first_text, second_text) if report else (second_text, first_text)
         row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    with Path(path).open("x", encoding="utf-8") as file:  # opened last: an error in a row leaves no file
-        file.writelines(lines)
+    data = "".join(lines).encode()
+    with Path(path).open("xb") as file:  # opened last: an error in a row leaves no file
+        file.write(data)

@@ -124,7 +124,7 @@ def test_odds_of_a_guess_follow_from_the_claim():
 
 
 def test_the_command_writes_a_new_file(store, tmp_path, monkeypatch, capsys):
-    out, audit = tmp_path / "report.html", tmp_path / "audit.json"
+    out, audit = tmp_path / "report.html", tmp_path / "audit \udcff.json"  # a name that is not UTF-8
     rows = [
         {"name": "UCB", "currency": "epsilon", "lower_bound": 0.5, "claimed": "inf"},
         {"name": EVIL, "currency": "epsilon", "lower_bound": "inf", "claimed": 1.0},

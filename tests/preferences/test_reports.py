@@ -78,12 +78,28 @@ def test_the_loss_has_a_slope_and_takes_a_budget_a_report():
     np.testing.assert_allclose(slopes, -0.5 / np.tanh(np.asarray([0.5, 1.0])), rtol=1e-5)
 
 
-def test_a_list_of_reports_may_have_traced_entries():
-    def loss(report: Any) -> Any:
+def test_lists_of_reports_and_of_epsilons_may_have_traced_entries():
+    def loss(report: Any, epsilon: Any) -> Any:
         reports: Any = [report, 1]
-        return debiased_loss(jnp.ones(2), reports, 1.0)
+        epsilons: Any = [epsilon, 0.5]
+        return debiased_loss(jnp.ones(2), reports, epsilons)
 
-    np.testing.assert_allclose(jax.jit(loss)(1), loss(1), rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(loss)(1, 2.0), loss(1, 2.0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["margins", "reports", "epsilon"])
+def test_the_loss_refuses_complex_numbers(name):
+    values: dict[str, Any] = {"margins": [0.5, 0.5], "reports": [0, 1], "epsilon": [1.0, 1.0]}
+    for convert in (np.asarray, jnp.asarray):
+        with pytest.raises(ValueError, match=f"{name} must be real numbers, got complex"):
+            debiased_loss(**{**values, name: convert(np.asarray(values[name]) + 1j)})
+
+
+def test_the_loss_is_finite_at_the_smallest_epsilon():
+    least = 2 * float(np.finfo(jax.dtypes.canonicalize_dtype(float)).tiny)
+    assert np.isfinite(debiased_loss(jnp.ones(2), np.array([0, 1]), least)).all()
+    with pytest.raises(ValueError, match=r"epsilon must be > 0, and at least .* for floats, got"):
+        debiased_loss(jnp.ones(2), np.array([0, 1]), np.array([1.0, least / 2]))
 
 
 def test_the_loss_takes_any_numbers_and_refuses_other_shapes():
@@ -95,7 +111,7 @@ def test_the_loss_takes_any_numbers_and_refuses_other_shapes():
         with pytest.raises(ValueError, match=r"reports must have the shape of margins, \(2,\), and epsilon this shape"):
             debiased_loss(jnp.zeros(2), jnp.ones(shape, jnp.int32), epsilon)
     for epsilon in (0.0, -1.0, math.nan, np.asarray([1.0, 0.0])):
-        with pytest.raises(ValueError, match="epsilon must be > 0, got"):
+        with pytest.raises(ValueError, match="epsilon must be > 0, and at least"):
             debiased_loss(jnp.zeros(2), reports, epsilon)
     with pytest.raises(ValueError, match="reports must be 0 or 1, got 1 of 2 that are not"):
         debiased_loss(jnp.zeros(2), np.asarray([-1, 1]), 1.0)
@@ -119,14 +135,17 @@ def test_a_file_of_reports_has_no_labels(tmp_path):
         to_jsonl(private, tmp_path / "other", **{**texts, "second": ["a", "b", "c"]})
     with pytest.raises(TypeError):
         to_jsonl(private, tmp_path / "other", **{**texts, "second": [object()] * 400})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"first must be texts that UTF-8 can encode, got 'a\\ud800' in row 0"):
+        to_jsonl(private, tmp_path / "other", **{**texts, "first": ["a\ud800"] * 400})
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"labels": [[0, 1]]}, r"labels must be a vector of numbers, got int64 of shape \(1, 2\)"),
-        ({"labels": ["a", "b"]}, "labels must be a vector of numbers"),
+        ({"labels": [[0, 1]]}, r"labels must be a vector of real numbers, got int64 of shape \(1, 2\)"),
+        ({"labels": np.array([1 + 5j, 0])}, "labels must be a vector of real numbers, got complex128"),
+        ({"labels": ["a", "b"]}, "labels must be a vector of real numbers"),
         ({"labels": np.ma.array([0, 1], mask=[False, True])}, "labels must have no masked entries, got 1 of them"),
         ({"epsilon": 0.0}, "epsilon must be > 0"),
         ({"epsilon": math.nan}, "epsilon must be > 0"),

@@ -225,7 +225,8 @@ def test_a_radius_costs_no_search(pairs, monkeypatch, radius):
 def test_wrong_offsets_are_refused(pairs):
     for estimator, offset, message in [
         (mle(), np.ones(3), rf"one margin per label, {COUNT}, got shape \(3,\)"),
-        (mle(), np.full(COUNT, np.inf), f"offset must be finite, got {COUNT}"),
+        (mle(), np.full(COUNT, np.inf), r"offset must be finite, got inf at index \(0,\)"),
+        (mle(), np.full(COUNT, 1j), "offset must be numbers, got dtype complex128"),
         (mle(zero_sum=True), np.ones(COUNT), "offset must be left out for mle"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -167,5 +167,6 @@ def test_bad_input_is_refused():
     masked = np.ma.array(np.asarray(labels), mask=np.arange(30) < 2)
     with pytest.raises(ValueError, match="labels must have no masked entries, got 2 of them"):
         release_head(features, masked, **BUDGET)
-    with pytest.raises(ValueError, match="labels must be a vector of numbers"):
-        release_head(features, np.asarray(["won"] * 30), **BUDGET)
+    for bad in (np.asarray(["won"] * 30), np.ones(30, complex)):
+        with pytest.raises(ValueError, match="labels must be a vector of real numbers"):
+            release_head(features, bad, **BUDGET)
