@@ -60,12 +60,13 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
 
 
 def _rows(kind: str, entries: Mapping[str, Any]) -> list[_Row]:
-    """Returns the rows of all entries of one kind, one for each factory, grouped by family."""
+    """Returns the rows of all entries of one kind, one for each factory or entry without one, grouped by family."""
     families: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for name, entry in entries.items():
         title = entry.family if entry.family.startswith(kind) else f"{entry.family} ({kind}s)"
         family = families.setdefault(title, [])
-        group = next((group for factory, group in family if factory == entry.factory), None)
+        same_factory = (group for factory, group in family if factory is not None and factory == entry.factory)
+        group = next(same_factory, None)
         if group is None:
             family.append((entry.factory, {name: entry}))
         else:

@@ -21,11 +21,13 @@ def load_plugins(report: Callable[[str], None] = warn_caller) -> None:
     `jaxdp.register`. A failure of an entry point is reported, and all other entry points are still loaded.
 
     Args:
-        report: function that is called with one sentence for each failure; the default issues a warning.
+        report: function that is called with one sentence for each failure, after all entry points are loaded; the
+            default issues a warning.
     """
     if GROUP in _tried:
         return
     _tried.add(GROUP)
+    failures = []
     for point in entry_points(group=GROUP):
         if point.value in _tried:  # declared by two distributions, or found twice
             continue
@@ -38,7 +40,9 @@ def load_plugins(report: Callable[[str], None] = warn_caller) -> None:
             origin = f" of {point.dist.name}" if point.dist is not None else ""
             message = " ".join(str(error).split())
             kind = type(error).__name__
-            report(f"the entry point {point.name}{origin} ({point.value}) was not loaded: {kind}: {message}")
+            failures.append(f"the entry point {point.name}{origin} ({point.value}) was not loaded: {kind}: {message}")
+    for failure in failures:  # after the loop, because a warning may be an error
+        report(failure)
 
 
 def import_modules(names: Iterable[str]) -> None:

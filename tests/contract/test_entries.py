@@ -3,6 +3,7 @@
 import dataclasses
 import warnings
 from importlib.metadata import EntryPoint
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -347,6 +348,21 @@ def test_a_plugin_that_fails_is_a_warning_once(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         registry.attacks(["laplace"])
+
+
+def test_all_plugins_are_loaded_even_if_warnings_are_errors(monkeypatch):
+    def refuse(sentence):
+        raise UserWarning(sentence)
+
+    loaded = []
+    good = SimpleNamespace(name="good", value="good", dist=None, load=lambda: lambda: loaded.append("good"))
+    monkeypatch.setattr(plugins, "_tried", set())
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: [EntryPoint("bad", "no.such.module", plugins.GROUP), good]
+    )
+    with pytest.raises(UserWarning, match="the entry point bad"):
+        plugins.load_plugins(refuse)
+    assert loaded == ["good"]
 
 
 def test_a_plugin_that_exits_is_a_warning(monkeypatch):

@@ -1,6 +1,7 @@
 """Listings of the registry, and names that it does not have."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,13 @@ def test_the_overview_names_everything_once_in_a_row_an_algorithm():
     assert "experts (learners):" in titles
     only = overview("estimator").splitlines()
     assert [line for line in only if line.endswith(":")] == ["estimation (estimators):"]
+
+
+def test_the_overview_has_a_row_for_each_mechanism_without_a_factory(monkeypatch):
+    for name, like in (("mine", "laplace"), ("yours", "gaussian")):
+        monkeypatch.setitem(MECHANISMS, name, replace(MECHANISMS[like], factory=None, variant={}, family="ours"))
+    rows = overview(width=200).split("ours (mechanisms):\n")[1].splitlines()[:2]
+    assert [row.split()[:3] for row in rows] == [["mine", "central", "ε-DP"], ["yours", "central", "(ε,"]]
 
 
 def test_the_overview_tells_trust_unit_and_what_is_as_published():

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 import math
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -289,6 +290,10 @@ WRONG = Lazy(
         "a number as a name": lambda: ({"axes": {1: [2.0]}}, "axes must have strings as names, got 1"),
         "text as a device": lambda: ({"devices": ["cpu"]}, "devices must be one or more devices .*, got .*cpu"),
         "a number of devices": lambda: ({"devices": 3}, r"devices must be one or more devices .*, got \[3\]"),
+        "two models of GPUs": lambda: (
+            {"devices": [SimpleNamespace(platform="gpu", device_kind=kind) for kind in ("H100", "A100")]},
+            r"devices must be one or more devices of the same kind, got .* of kinds \['A100', 'H100'\]",
+        ),
         "epsilon NaN": lambda: ({"axes": {"epsilon": [1.0, math.nan]}}, "epsilon must be > 0, got nan"),
     }
 )

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
-from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
+from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, gaussian
+from jaxdp.registry.bandits._rewards import bandit_entry, draw_any, draw_binary, every_reward_leaves, every_reward_moves
 
 ORDER = 210  # position of the entries in lists
 
@@ -30,7 +30,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,
         neighbours=every_reward_leaves,
-        draw_user=draw_bounded,
+        draw_user=draw_any,
         randomizes=False,
     ),
 }

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
-from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
+from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, gaussian
+from jaxdp.registry.bandits._rewards import bandit_entry, draw_any, draw_binary, every_reward_leaves, every_reward_moves
 
 ORDER = 220  # position of the entries in lists
 
@@ -32,7 +32,7 @@ ENTRIES = {
         environment=gaussian,
         horizon=12,
         neighbours=every_reward_leaves,
-        draw_user=draw_bounded,
+        draw_user=draw_any,
     ),
 }
 USES = {  # shown on pages of the site

@@ -94,9 +94,10 @@ class Plan:
         self.key = check_root(key)
         devices = jax.local_devices() if devices is None else devices
         self.devices = list(devices) if isinstance(devices, Iterable) else [devices]
-        kinds = {getattr(device, "platform", None) for device in self.devices}
+        kinds = {getattr(device, "device_kind", None) for device in self.devices}
         if len(kinds) != 1 or None in kinds:
-            raise ValueError(f"devices must be one or more devices of the same kind, got {self.devices}")
+            got = f"{self.devices} of kinds {sorted(map(str, kinds))}"
+            raise ValueError(f"devices must be one or more devices of the same kind, got {got}")
         self.static_points, self.points = grid(self.static_axes), grid(self.axes)
         self.runs = [_build_run(self.build, static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
