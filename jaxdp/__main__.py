@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import jaxdp
-from jaxdp.studies import check_study
 from jaxdp.studies.command import Seed
 from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
 from jaxdp.studies.numbers import whole_number
@@ -369,12 +368,8 @@ def main() -> None:
     A ValueError, OSError or MemoryError, which the user can correct, is printed with its notes and without a traceback.
     The exit code is then 2.
     """
-    arguments = sys.argv[1:]
     warnings.showwarning = show_warning
     try:
-        for verb in ("run", "sweep"):
-            if verb in arguments[:-1] and not (name := arguments[arguments.index(verb) + 1]).startswith("-"):
-                check_study(name)
         app(prog_name="jaxdp")
     except (ValueError, OSError, MemoryError) as error:
         typer.echo("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]), err=True)

@@ -61,7 +61,8 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
     table = lines.iloc[1:].reset_index(drop=True)
     header = [str(name).strip() for name in lines.iloc[0]]
     if header[1] in ("0", "1"):
-        raise ValueError(f"reports must name its columns in the first line, got {','.join(header)!r} in {path}")
+        example = "0 or 1 in the second column" if is_private else repr(",".join(header))
+        raise ValueError(f"reports must name its columns in the first line, got {example} in {path}")
     arms, values = (table[name].str.strip() for name in table.columns)
     is_wrong = ~values.isin(["0", "1"]).to_numpy()
     if is_private:
@@ -174,15 +175,16 @@ def verdict_text(kind: str, verdict: Verdict, arms: Arms, confidence: float) -> 
         + ("" if verdict.stopped_at is None else f"; decided after {verdict.stopped_at:,}"),
     ]
     effect = verdict.effect
+    level = f"{100 * confidence:.12g}%"
     rates = {f"rate of {name}": rate for name, rate in zip(arms.names, effect[:2], strict=True)}
     lines += [
-        f"  {name}: {interval.estimate:.4g}, {confidence:.0%} interval {interval.low:.4g} to {interval.high:.4g}"
+        f"  {name}: {interval.estimate:.4g}, {level} interval {interval.low:.4g} to {interval.high:.4g}"
         for name, interval in {**rates, "difference of rates": effect.difference}.items()
         if not math.isnan(interval.estimate)
     ]
     if not math.isnan(effect.lift.estimate):
         lift = [f"{value:+.3g}" for value in effect.lift]
-        lines.append(f"  lift: {lift[0]}, {confidence:.0%} interval {lift[1]} to {lift[2]}")
+        lines.append(f"  lift: {lift[0]}, {level} interval {lift[1]} to {lift[2]}")
     if abs(effect.treatment.estimate - effect.control.estimate - effect.difference.estimate) > 1e-9:
         lines.append(
             "  An estimated rate lies outside [0, 1], and is printed as 0 or 1; the difference uses the estimate."

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from jaxdp.studies import STUDIES, study
+from jaxdp.studies import STUDIES, check_study, study
 from jaxdp.studies.numbers import with_repetition
 
 SEVERAL = ("--means",)  # options that take several values at a time
@@ -97,8 +97,19 @@ def _group_with(*commands: LazyCommand) -> type[TyperGroup]:
     return Group
 
 
-RunGroup = _group_with(*(LazyCommand(name, _run) for name in STUDIES))
-SweepGroup = _group_with(*(LazyCommand(name, _sweep) for name in STUDIES))
+def _group_of_studies(command_of: Callable[[str], Callable[..., None]]) -> type[TyperGroup]:
+    """Returns a class of command groups with one command a study, which raise a ValueError for other names."""
+
+    class Group(_group_with(*(LazyCommand(name, command_of) for name in STUDIES))):
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            check_study(args[0])
+            return super().resolve_command(ctx, args)
+
+    return Group
+
+
+RunGroup = _group_of_studies(_run)
+SweepGroup = _group_of_studies(_sweep)
 MainGroup = _group_with(
     LazyCommand("advise", _advise),
     LazyCommand("bench", _bench, help="Play the frozen benchmark with learners or estimators."),

@@ -200,10 +200,10 @@ def notes(results: xr.Dataset) -> list[str]:
     is_finite = np.isfinite(results.gap)
     if is_finite.any():
         covered = results.covered.where(is_finite).mean("seed")
-        curvature = float(results.curvature)
+        curvature, target = float(results.curvature), 100 * (1 - float(results.failure_prob))
         texts.append(
             f"Confidence sets contain the true parameter in {float(covered.min()):.0%} to {float(covered.max()):.0%} of"
-            f" the seeds, over all settings (target: {1 - float(results.failure_prob):.0%}, at curvature {curvature:g}"
+            f" the seeds, over all settings (target: {target:.12g}%, at curvature {curvature:g}"
             + (", which is assumed and not proved)." if curvature > 0 else ").")
         )
         texts.append(

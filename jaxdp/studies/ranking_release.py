@@ -268,7 +268,7 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         ability = f"{abilities[index] - abilities[-1]:.2f}"
         rows.append([f"{index + 1:>4}  {name}", ability, lead_over_next, lead_of_first])
     num_separated = int((released.low > 0).sum())
-    confidence = 1 - float(released.failure_prob)
+    confidence = 100 * (1 - float(released.failure_prob))
     parts = [
         f"A private ranking of {len(order)} items: {claim}-differential privacy, central model.\n"
         "Private: the outcome of one comparison. Public, and used exactly: the items, which pairs were compared"
@@ -276,7 +276,7 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         + (f"\n{PAIRS_OF_BALLOTS}\n{READINGS[unranked]}" if of_ballots else ""),
         "\n".join(columns(rows)),
         "Abilities: log odds above the last item. Leads: log odds that one item beats the other.\n"
-        f"Intervals: {confidence:.0%} {'confidence' if bool(released.proved) else 'target'}, for all pairs together,"
+        f"Intervals: {confidence:.12g}% {'confidence' if bool(released.proved) else 'target'}, for all pairs together,"
         " over the privacy noise and the sampling\nerror of the comparisons, if the norm of the abilities is at most"
         f" {float(released.radius):.4g} (--radius). "
         + _proof_text(bool(released.proved), float(released.curvature))

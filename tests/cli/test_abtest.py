@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxdp.__main__ import app
-from jaxdp.abtests._files import read_arms
+from jaxdp.abtests import abtest
+from jaxdp.abtests._files import Arms, evaluate, read_arms
 
 PLAN = ("abtest", "--rate", ".5", "--lift", ".2", "--epsilon", "1")
 
@@ -44,6 +45,13 @@ def test_a_plan_with_its_picture_and_its_file(log, tmp_path):
     assert picture.stat().st_size > 10_000
 
 
+def test_the_printed_confidence_is_not_rounded():
+    plan = abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="local", failure_prob=1e-3)
+    bits = np.arange(100, dtype=np.int8) % 2
+    arms = Arms(bits, bits, ("old", "new"), np.repeat(np.int8([0, 1]), 100))
+    assert ", 99.9% interval" in evaluate(plan, "anytime", arms, seed=0)
+
+
 def test_a_curator_s_file_is_a_simulation(log):
     text = run("--trust", "central", "--reports", log, "--control", "old").output
     assert "treatment is better" in text
@@ -58,6 +66,7 @@ def test_a_curator_s_file_is_a_simulation(log):
         ("old,1", "old,2", "local", r"reports must be 0 or 1 in the second column, got '2' in line \d+, and"),
         ("old,1", "old,2", "central", r"reports must be 0 or 1 in the second column, got \d+ of 9000 that are not"),
         ("arm,report\n", "", "local", "reports must name its columns in the first line"),
+        ("arm,report\n", "", "central", r"columns in the first line, got 0 or 1 in the second column in .*log\.csv$"),
         ("arm,report", "arm,report,day", "local", "reports must have two columns"),
         ("old,1", "ann,old,1", "local", r"reports must have two columns, .* Expected 2 fields in line \d+, saw 3"),
         ("new", "old", "local", "reports must have two arms in the first column, got 1"),

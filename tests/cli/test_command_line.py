@@ -246,6 +246,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-ranking", "--ballots", "absent.soi"], "absent.soi"),
         (["run", "private-ranking", "--unranked", "first"], "unranked must be one of unknown, last, got 'first'"),
         (["run", "reward-guessing"], f"study must be one of {', '.join(STUDIES)}, got 'reward-guessing'"),
+        (["audit", "--json", "run", "magic"], "error: name must be one of laplace, gaussian"),
         (["run", "reward-estimation", "--epsilon", "-1"], "epsilon must be > 0, got -1.0"),
         (["run", "reward-estimation", "--epsilon", "nan"], "epsilon must be > 0, got nan"),
         (["run", "reward-estimation", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
