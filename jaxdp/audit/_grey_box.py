@@ -23,6 +23,7 @@ from jaxdp.audit.units import map_units
 from jaxdp.audit.unrecorded import Played, check_changes
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner, Visits
+from jaxdp.core.delays import LONGEST
 from jaxdp.simulation.run.late import hear_late
 from jaxdp.validation import check_count, check_key
 
@@ -101,9 +102,9 @@ def grey_box(
             a person.
         visits: the public schedule for "person", with at least `rounds` rounds; the visits are the learner's contexts.
             `draw_user` then takes only a key, and draws no contexts.
-        delays: the public delay of each round's feedback, [rounds] integers >= 0, as for `jaxdp.delayed`; None if
-            feedback arrives immediately. The audit plays the learner as in an environment with these delays. With
-            `visits`, only reports that have arrived count as heard.
+        delays: the public delay of each round's feedback, [rounds] integers in [0, 2^20], as for `jaxdp.delayed`;
+            None if feedback arrives immediately. The audit plays the learner as in an environment with these delays.
+            With `visits`, only reports that have arrived count as heard.
 
     Returns:
         The findings. If the learner claims no privacy for these values, there are no faults. The replaced users are
@@ -111,10 +112,10 @@ def grey_box(
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path or does not support delays, `delays` are not [rounds] integers >= 0, an entry of
-            `sensitive_fields` is not a field of users' data, unit does not fit the claim or the visits, there are fewer
-            than `rounds` visits or other visits than the learner's, or a release lies behind a branch on private data
-            or inside a `vmap`.
+            learner lacks the path or does not support delays, `delays` are not [rounds] integers in [0, 2^20], an entry
+            of `sensitive_fields` is not a field of users' data, unit does not fit the claim or the visits, there are
+            fewer than `rounds` visits or other visits than the learner's, or a release lies behind a branch on private
+            data or inside a `vmap`.
 
     Source:
         The audit computes the quantities of the usual proof of adaptive composition, which fixes the transcript.
@@ -140,8 +141,8 @@ def grey_box(
     arrivals = np.arange(rounds)
     if delays is not None:
         table = np.asarray(delays)
-        if table.shape != (rounds,) or table.dtype.kind not in "iu" or table.min() < 0:
-            raise ValueError(f"delays must be {rounds} integers >= 0, one for each round, got {delays!r}")
+        if table.shape != (rounds,) or table.dtype.kind not in "iu" or not 0 <= table.min() <= table.max() <= LONGEST:
+            raise ValueError(f"delays must be {rounds} integers in [0, 2^20], one for each round, got {delays!r}")
         learner, arrivals = hear_late(learner, table, visits).adapt(), arrivals + table
     if path not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")

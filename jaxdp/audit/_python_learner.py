@@ -69,8 +69,8 @@ class PythonLearner:
             RuntimeError: if the learner or a function `observe` fails, or an action is invalid; the message names the
                 round, except if `make` fails.
             ValueError: if the arrays of `users` do not have the shapes that the problem needs; if `observe` names an
-                attribute that the learner does not have, or that has no numbers; if `observe` returns NaN, no numbers,
-                or not equally many numbers in each round.
+                attribute that the learner does not have, or that has no numbers; if `observe` returns NaN, text,
+                complex numbers, no numbers, or not equally many numbers in each round.
         """
         users = UserData(*(None if part is None else np.asarray(part) for part in users))
         self.setting.check_users(users)

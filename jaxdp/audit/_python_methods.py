@@ -69,11 +69,21 @@ def check_numbers(observe: Any, learner: Any, numbers: np.ndarray) -> None:
 
 
 def flatten(numbers: Any) -> np.ndarray:
-    """Returns all numbers of nested lists, dicts and arrays as [numbers] float64."""
+    """Returns all numbers of nested lists, dicts and arrays as [numbers] float64.
+
+    Raises WrongArgumentError for complex numbers, dates and text, because a float would not keep them.
+    """
     if isinstance(numbers, np.ndarray | float | int):
-        return np.ravel(numbers).astype(float)
-    leaves = [np.ravel(leaf).astype(float) for leaf in jax.tree.leaves(numbers)]
+        return _as_floats(numbers)
+    leaves = [_as_floats(leaf) for leaf in jax.tree.leaves(numbers)]
     return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def _as_floats(leaf: Any) -> np.ndarray:
+    array = np.ravel(leaf)
+    if array.dtype.kind in "cmMSU" or (array.dtype == object and any(isinstance(x, str | bytes) for x in array)):
+        raise WrongArgumentError(f"observe must return real numbers, got {leaf!r}")
+    return array.astype(float)
 
 
 def as_function(name: str, method: str | Callable[..., Any]) -> Callable[..., Any]:

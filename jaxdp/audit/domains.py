@@ -181,19 +181,21 @@ def perturb_entries(
     """Builds a domain of pairs of arrays at a bounded distance, such as exact answers to queries on adjacent data.
 
     Args:
-        shape: shape of an input.
+        shape: shape of an input; every length is >= 1.
         norm: norm of the difference, "l1", "l2" or "max".
         by: maximum norm of the difference, > 0.
         dtype: dtype of the numbers, floating-point or integer.
-        low: smallest number that may occur; rounded to a floating-point dtype, where it may become -infinity.
-        high: largest number that may occur; rounded to a floating-point dtype, where it may become infinity.
+        low: smallest number that may occur, or the smallest finite number of the dtype if that is larger; rounded to a
+            floating-point dtype. -infinity may occur only if low is -infinity.
+        high: largest number that may occur, or the largest finite number of the dtype if that is smaller; rounded to a
+            floating-point dtype. Infinity may occur only if high is infinity.
 
     Returns:
         The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near these.
 
     Raises:
-        ValueError: if norm is unknown, by is not > 0 and finite, low <= high does not hold, or the dtype is an integer
-            type without a number in [low, high].
+        ValueError: if norm is unknown, by is not > 0 and finite, low <= high does not hold, the dtype has no number in
+            [low, high] up to rounding, the dtype is neither floating-point nor integer, or a length is < 1.
 
     Examples:
         >>> domain = perturb_entries((3,), norm="l1", by=1.0)
@@ -203,15 +205,22 @@ def perturb_entries(
     """
     check_choice("norm", norm, NORMS)
     check_positive("by", by)
-    kind = np.dtype(dtype)
-    is_whole = np.issubdtype(kind, np.integer)
+    for length in shape:
+        check_count("shape", length)
+    kind = jnp.result_type(dtype)
+    if not jnp.issubdtype(kind, jnp.integer) and not jnp.issubdtype(kind, jnp.floating):
+        raise ValueError(f"dtype must be floating-point or integer, got {kind}")
+    is_whole = jnp.issubdtype(kind, jnp.integer)
     ends = f"low and high must be ends of a range with a number of dtype {kind}, got {low:g} and {high:g}"
     if not low <= high:
         raise ValueError(ends)
     if is_whole:
         low, high = math.ceil(max(low, np.iinfo(kind).min)), math.floor(min(high, np.iinfo(kind).max))
-        if low > high:
-            raise ValueError(ends)
+    else:
+        least, largest = float(jnp.finfo(kind).min), float(jnp.finfo(kind).max)
+        low, high = low if low == -math.inf else max(low, least), high if high == math.inf else min(high, largest)
+    if low > high:
+        raise ValueError(ends)
     values = [x for x in (*ANYTHING, low, high, by, -by, by / 2, low + by, high - by) if low <= x <= high]
     values = np.unique(np.asarray([round(x) for x in values] if is_whole else values).astype(kind))
 

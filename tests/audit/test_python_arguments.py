@@ -76,6 +76,7 @@ class Observed(Constant):
     def update(self, arm, reward):
         super().update(arm, reward)
         self.missing, self.text, self.bounds = None, "text", [math.inf, 1.0]
+        self.digits, self.complex = "1.5", np.asarray([1 + 2j])
         self.huge, self.partly, self.empty = 10**400, [1.0, None], []
         self.mean = [0.0, math.nan if len(self.rewards) == 4 else 1.0]
 
@@ -87,6 +88,10 @@ class Observed(Constant):
         (lambda learner: learner.mean, "observe must return numbers, got nan in number 1 after round 3"),
         (["bounds", "means"], "observe must name attributes of the learner, got 'means': 'Observed' object has no"),
         (["text"], "observe must name attributes with numbers, got 'text', which is 'text'"),
+        (["digits"], "observe must name attributes with numbers, got 'digits', which is '1.5'"),
+        (["complex"], r"observe must name attributes with numbers, got 'complex', which is array\(\[1.\+2.j\]\)"),
+        (lambda learner: {"a": 1.0, "b": 1 + 2j}, r"observe must return real numbers, got \(1\+2j\)"),
+        (lambda learner: np.asarray(["1.5", 2], object), "observe must return real numbers, got array"),
         (["bounds", "missing"], "observe must name attributes with numbers, got 'missing', which is None"),
         (["huge"], "observe must name attributes with numbers, got 'huge', which is 10000"),
         (["partly"], r"observe must name attributes with numbers, got 'partly', which is \[1.0, None\]"),

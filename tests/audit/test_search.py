@@ -84,11 +84,26 @@ def test_a_domain_of_arrays_refuses_inputs_that_are_no_neighbours():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "kind"), [(2, 1, float), (np.nan, 1, float), (0.2, 0.8, int), (300, 400, np.int8)]
+    ("low", "high", "kind"),
+    [(2, 1, float), (np.nan, 1, float), (0.2, 0.8, int), (300, 400, np.int8), (1e5, 1e6, np.float16)],
 )
 def test_a_domain_without_numbers_is_refused(low, high, kind):
     with pytest.raises(ValueError, match="low and high must be ends of a range with a number of dtype"):
         perturb_entries((2,), norm="l1", by=1.0, low=low, high=high, dtype=kind)
+
+
+def test_shapes_and_kinds_of_inputs_are_checked():
+    for length in (0, -1):
+        with pytest.raises(ValueError, match=f"shape must be an integer >= 1, got {length}"):
+            perturb_entries((2, length), norm="l1", by=1.0)
+    with pytest.raises(ValueError, match="dtype must be floating-point or integer, got bool"):
+        perturb_entries((2,), norm="l1", by=1.0, dtype=bool)
+
+
+def test_numbers_of_a_narrow_dtype_are_finite():
+    first, second, _ = pairs(perturb_entries((2,), norm="l1", by=1.0, dtype=np.float16))
+    assert np.isfinite([first, second]).all()
+    assert np.abs(first).max() == np.finfo(np.float16).max
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32])

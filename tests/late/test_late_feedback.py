@@ -139,6 +139,7 @@ def test_a_sweep_that_is_interrupted_resumes_with_the_same_bits(tmp_path):
             "read no contexts for late feedback, got linear_ucb",
         ),
         (lambda: audit(bandits.ucb(num_arms=2), 8, delays=[0, 1]), "delays must be 8 integers"),
+        (lambda: audit(bandits.ucb(num_arms=2), 2, delays=[0, 2**40]), r"delays must be 2 integers in \[0, 2\^20\]"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, message):
