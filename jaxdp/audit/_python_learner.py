@@ -19,6 +19,7 @@ from jaxdp.audit._python_methods import (
     keep_global_generators,
     make_learner,
     observer,
+    takes_nothing,
 )
 from jaxdp.audit._python_regret import play_worlds
 from jaxdp.audit._python_users import PROBLEMS, Setting
@@ -374,7 +375,7 @@ def read_python_learner(name: str) -> PythonLearner:
         ValueError: if there is no such module or name, or the object is neither.
     """
     module, _, attribute = name.partition(":")
-    if not module or not attribute:
+    if not attribute.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(f"python must be module:name, such as my_module:my_learner, got {name}")
     sys.path.insert(0, "")  # finds modules in the current working directory
     try:
@@ -385,7 +386,7 @@ def read_python_learner(name: str) -> PythonLearner:
         ) from error
     finally:
         sys.path.remove("")
-    learner = named() if callable(named) and not isinstance(named, type) else named
+    learner = named() if takes_nothing(named) and not isinstance(named, type) else named
     if not isinstance(learner, PythonLearner):
         raise ValueError(
             "python must name a result of jaxdp.audit.python_learner, or a function without arguments that returns "

@@ -138,6 +138,15 @@ def takes_generator(make: Callable[..., Any]) -> bool:
     return any(p.default is p.empty and p.kind in positional for p in parameters)
 
 
+def takes_nothing(function: Any) -> bool:
+    """Returns whether an object is a function with a known signature that can be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def keep_global_generators() -> Iterator[None]:
     """Restores the states of NumPy's and Python's global generators at the end of a `with` block."""

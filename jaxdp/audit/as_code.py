@@ -18,8 +18,7 @@ def expression(value: Any, names: dict[str, str]) -> str:
             `inf` and `nan`; this function adds entries to the dict.
 
     Returns:
-        One line of code. Its arrays have the same bits (a NaN may be any NaN), dtypes and, if they have entries,
-        shapes.
+        One line of code. Its arrays have the same bits (a NaN may be any NaN), dtypes and shapes.
 
     Examples:
         >>> names = {}
@@ -43,6 +42,8 @@ def expression(value: Any, names: dict[str, str]) -> str:
         raise TypeError(f"cannot be written as code: {type(value).__name__}")
     array = np.asarray(value)
     plain = array.ravel()
+    if array.size == 0:
+        return f"full({array.shape}, 0, {str(array.dtype)!r})"
     if array.size > ONE_BY_ONE and len({repr(item) for item in plain.tolist()}) == 1:  # 0.0 is not -0.0
         return f"full({array.shape}, {plain[0].item()!r}, {str(array.dtype)!r})"
     return f"array({array.tolist()!r}, {str(array.dtype)!r})"

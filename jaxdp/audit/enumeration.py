@@ -17,7 +17,6 @@ import numpy as np
 
 from jaxdp.audit.adversary import Answer, History, UserData, feedback_of_action, num_rounds
 from jaxdp.audit.exact import TOLERANCE, OutputDistribution
-from jaxdp.audit.play import Transcript
 from jaxdp.audit.quick_programs import jit_quickly
 from jaxdp.audit.seen import Parts, rounds_seen, visible_history
 from jaxdp.audit.steps import at
@@ -46,10 +45,14 @@ def as_outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
         A single array becomes its number, or nested tuples of numbers; any other pytree becomes a tuple with the
         outcome of each leaf. NaN becomes the string "nan", which equals itself.
 
+    Raises:
+        ValueError: if digits is not an integer >= 1.
+
     Examples:
         >>> as_outcome(np.int32(3)), as_outcome((np.float32(0.1), np.asarray([True, False])))
         (3, (0.1, (True, False)))
     """
+    check_count("digits", digits)
     leaves, structure = jax.tree.flatten(output)
     frozen = tuple(_freeze(np.asarray(leaf).tolist(), digits) for leaf in leaves)
     return frozen[0] if jax.tree_util.treedef_is_leaf(structure) else frozen
@@ -65,6 +68,9 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
     Returns:
         A list of num_outputs outcomes.
 
+    Raises:
+        ValueError: if digits is not an integer >= 1.
+
     Examples:
         >>> outcomes((np.asarray([2, 1, 2]), np.asarray([0.5, 0.5, 0.5])))
         [(2, 0.5), (1, 0.5), (2, 0.5)]
@@ -72,21 +78,6 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
     distinct, which = _distinct(outputs)
     converted = [as_outcome(output, digits=digits) for output in distinct]
     return [converted[k] for k in which]
-
-
-def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """Selects, for each part of a transcript, the rounds that an adversary sees.
-
-    The arrays become [rounds seen, ...]; a part is None if no round is seen. `changed` is the round of the user who
-    differs; only the local and the joint model need it.
-    """
-    whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
-    return Parts(
-        *(
-            jax.tree.map(lambda x, rounds=rounds: x[np.asarray(rounds)], part) if rounds else None
-            for part, rounds in zip(whole, rounds_seen(claim, changed, len(transcript.length)), strict=True)
-        )
-    )
 
 
 def transcript_distribution(
@@ -136,10 +127,11 @@ def transcript_distribution(
     Raises:
         ValueError: if a function returns different results with 64 keys, and its distribution is None or returns None;
             if a function returns a value that its distribution lacks; if a distribution's values differ from the
-            function's results in structure or shapes; if probabilities are negative or do not sum to 1 within 1e-6; if
-            `answer` reads the past and adaptive is False; if one round has more than 2^20 transcripts after merging; if
-            changed is not a round in the local or the joint model; if learner is not a Learner, users have no rounds
-            or different numbers of rounds, or digits is not an integer >= 1.
+            function's results in structure or shapes, or are fractions where these are integers; if probabilities are
+            negative or do not sum to 1 within 1e-6; if `answer` reads the past and adaptive is False; if one round has
+            more than 2^20 transcripts after merging; if changed is not a round in the local or the joint model; if
+            learner is not a Learner, users have no rounds or different numbers of rounds, or digits is not an integer
+            >= 1.
 
     Deviations:
         Where no distribution is given, a function that returns the same result with 64 keys is taken to be
@@ -291,7 +283,10 @@ def _values(name: str, argument: str, given_values: Values | None, distinct: lis
 
 
 def _cast(argument: str, value: Any, like: Any) -> Any:
-    """Converts the leaves of a value to the dtypes of `like`; raises ValueError if structures or shapes differ."""
+    """Converts the leaves of a value to the dtypes of `like`.
+
+    Raises a ValueError if structures or shapes differ, or if an integer or a truth value would change.
+    """
 
     def sketch(tree: Any) -> Any:
         return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
@@ -301,7 +296,16 @@ def _cast(argument: str, value: Any, like: Any) -> Any:
             f"{argument} must have values of the structure and shapes of its function's results, {sketch(like)}, got "
             f"{sketch(value)}"
         )
-    return jax.tree.map(lambda x, y: np.asarray(x, y.dtype), value, like)
+
+    def convert(leaf: Any, leaf_like: np.ndarray) -> np.ndarray:
+        given, dtype = np.asarray(leaf), leaf_like.dtype
+        with np.errstate(invalid="ignore"):
+            converted = given.astype(dtype)
+        if not jnp.issubdtype(dtype, jnp.inexact) and not (converted == given).all():
+            raise ValueError(f"{argument} must have values of dtype {dtype} where its function has, got {leaf}")
+        return converted
+
+    return jax.tree.map(convert, value, like)
 
 
 def _record(step: Parts, visible: Parts, round_: int, digits: int) -> tuple[Any, ...]:
@@ -336,8 +340,10 @@ def _distinct(values: Any) -> tuple[list[Any], np.ndarray]:
     leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, values))
     if not leaves:
         return [values], np.zeros(0, np.intp)
-    raw = [np.ascontiguousarray(leaf.reshape(len(leaf), -1)).view(np.uint8) for leaf in leaves]
+    raw = [np.ascontiguousarray(leaf.reshape(len(leaf), math.prod(leaf.shape[1:]))).view(np.uint8) for leaf in leaves]
     bits = np.concatenate(raw, axis=1)
+    if not len(bits):
+        return [], np.zeros(0, np.intp)
     if (bits == bits[0]).all():  # the fast case: most functions are deterministic
         first, which = np.zeros(1, np.intp), np.zeros(len(bits), np.intp)
     else:

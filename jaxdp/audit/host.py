@@ -48,13 +48,16 @@ def python_release(
     def sample_once(seed: np.ndarray, params: Any, data: Any) -> np.ndarray:
         return np.asarray(sampler(np.random.default_rng(seed), params, data)).astype(kind).reshape(shape)
 
-    def on_host(seeds: Any, params: Any, data: Any) -> np.ndarray:
-        seeds, params, data = jax.tree.map(np.asarray, (seeds, params, data))
-        if seeds.ndim == 1:
-            return sample_once(seeds, params, data)
-        # Constant arguments have an axis of length 1; the seeds have one entry for each output.
-        at = lambda tree, i: jax.tree.map(lambda x: x[i if len(x) > 1 else 0], tree)  # noqa: E731
-        return np.stack([sample_once(seed, at(params, i), at(data, i)) for i, seed in enumerate(seeds)])
+    def on_host(*inputs: Any) -> np.ndarray:
+        return sample_all(*jax.tree.map(np.asarray, inputs))
+
+    def sample_all(*inputs: Any) -> np.ndarray:
+        if inputs[0].ndim == 1:
+            return sample_once(*inputs)
+        # Each enclosing `jax.vmap` adds a leading axis to every input, of length 1 to inputs that it does not map.
+        count = max(map(len, jax.tree.leaves(inputs)))
+        at = lambda i: jax.tree.map(lambda x: x[i if len(x) > 1 else 0], inputs)  # noqa: E731
+        return np.stack([sample_all(*at(i)) for i in range(count)])
 
     def release(key: jax.Array, params: Any, data: Any) -> jax.Array:
         seed, out = jax.random.bits(key, (4,), jnp.uint32), jax.ShapeDtypeStruct(shape, kind)

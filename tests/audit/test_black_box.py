@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from jaxdp.audit import Attack, audit, sampling
+from jaxdp.audit import Attack, audit, python_release, sampling
 from jaxdp.audit.sampling import Score, draw, histogram
 from jaxdp.core import Guarantee
 from jaxdp.mechanisms import gaussian, laplace, randomized_response
@@ -131,6 +131,21 @@ def test_few_trials_draw_few_outputs(monkeypatch):
     monkeypatch.setattr(sampling, "_draw", draw_and_count)
     audit(jax.random.key(0), Attack(keep, np.float32(1), LABELS, claim(1.0)), trials=1000)
     assert 2 * 1000 <= sum(sizes) <= 2 * (512 + 512 + 2 * 512)
+
+
+def test_plain_samplers_run_under_nested_vmaps():
+    """Maps keys by an inner or an outer `jax.vmap`; equal keys give equal draws."""
+
+    def sampler(generator, scale, data):
+        return 10 * data + scale * generator.random()
+
+    release = python_release(sampler)
+    keys, data = jax.random.split(jax.random.key(0), 3), jnp.arange(2.0)
+    by_data = jax.vmap(jax.vmap(release, (0, None, None)), (None, None, 0))(keys, 1.0, data)
+    by_key = jax.vmap(jax.vmap(release, (None, None, 0)), (0, None, None))(keys, 1.0, data)
+    alone = [[release(key, 1.0, x) for key in keys] for x in data]
+    np.testing.assert_array_equal(by_data, alone)
+    np.testing.assert_array_equal(by_key.T, alone)
 
 
 def test_errors():

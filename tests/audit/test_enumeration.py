@@ -10,11 +10,12 @@ import pytest
 
 from jaxdp import dueling
 from jaxdp.audit import UserData, exact_epsilon, feedback_of_pair, full_information, g_test
-from jaxdp.audit.enumeration import as_outcome, observed_parts, outcomes, transcript_distribution
+from jaxdp.audit.enumeration import as_outcome, outcomes, transcript_distribution
 from jaxdp.audit.transcripts import Transcript, play
 from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import randomized_response
 from tests.audit import small_learners as small
+from tests.audit.observed import observed_parts
 
 SUSPICIOUS = 1e-6
 CLAIM = small.guarantee()(epsilon=1.0)
@@ -75,6 +76,10 @@ def test_outcomes():
     assert as_outcome([np.asarray([True])]) == ((True,),) != as_outcome(np.asarray([True]))
     many = (np.asarray([3, 3, 4]), np.asarray([[0.5, np.nan]] * 2 + [[0.5, 1.0]], np.float32))
     assert outcomes(many) == [(3, (0.5, "nan")), (3, (0.5, "nan")), (4, (0.5, 1.0))]
+    assert outcomes(np.zeros((0, 2))) == []
+    assert outcomes(np.zeros((2, 0))) == [(), ()]
+    with pytest.raises(ValueError, match="digits must be an integer >= 1, got 0"):
+        as_outcome(np.float32(1.5), digits=0)
 
 
 def test_a_curator_of_five_rounds():
@@ -224,6 +229,10 @@ def test_a_random_start():
         (
             lambda *_: [(State((), 1), 1.0)],
             r"update_distribution must list every value that update can return, got no probability for \(-1,\)",
+        ),
+        (
+            lambda *_: [(State((), 1), 0.5), (State((), -1.5), 0.5)],
+            r"update_distribution must have values of dtype int32 where its function has, got -1\.5",
         ),
         (
             lambda *_: [(State((), np.ones(2)), 1.0)],

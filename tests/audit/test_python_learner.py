@@ -77,6 +77,10 @@ def test_a_name_that_is_no_wrapped_learner_is_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"must name a result of .*, or a function"):
         read_python_learner("their_class:Learner")
+    with pytest.raises(ValueError, match=r"must name a result of .*, or a function without .*, got <function join"):
+        read_python_learner("os.path:join")
+    with pytest.raises(ValueError, match=r"python must be module:name, such as .*, got \.their_class:Learner"):
+        read_python_learner(".their_class:Learner")
     with pytest.raises(ValueError, match=r"python must be module:name, such as .*, got their_class"):
         read_python_learner("their_class")
 

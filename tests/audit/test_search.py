@@ -204,6 +204,7 @@ def test_inputs_as_code():
     assert names == {"UserData": "jaxdp.audit.adversary"}
     zeros = np.array([0.0, -0.0, 0.0, 0.0, 0.0], np.float32)
     assert np.signbit(eval(expression(zeros, {}), {"array": np.array, "full": np.full})).tolist() == [0, 1, 0, 0, 0]
+    assert eval(expression(np.zeros((0, 3), np.int32), {}), {"full": np.full}).shape == (0, 3)
     made = eval(text, {"UserData": UserData, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
     assert jax.tree.structure(made) == jax.tree.structure(users)
     for mine, theirs in zip(jax.tree.leaves(users), jax.tree.leaves(made), strict=True):

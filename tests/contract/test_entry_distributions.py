@@ -12,12 +12,13 @@ import scipy.stats
 
 from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.audit.checks import native
-from jaxdp.audit.enumeration import observed_parts, outcomes
+from jaxdp.audit.enumeration import outcomes
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.transcripts import play
 from jaxdp.registry import LEARNERS, MECHANISMS
 from jaxdp.registry.distributions import above_threshold_distribution, largest_with_laplace, noisy_max_distribution
 from jaxdp.simulation.run.values import select_values
+from tests.audit.observed import observed_parts
 
 NUM_DRAWS = {True: 100_000, False: 30_000}  # of a mechanism; of a learner, which takes longer
 SUSPICIOUS = 1e-6
