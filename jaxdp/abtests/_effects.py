@@ -102,7 +102,7 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
     """
     mean = lead / pairs
     share = min(max(discordant, 1.0) / pairs, 1.0)
-    half = width * math.sqrt(max(share - mean**2, 0.0) / pairs + noise_variance / pairs**2)
+    half = width * math.sqrt(max(share - mean * mean, 0.0) / pairs + noise_variance / pairs**2)
     interval = Interval._make(min(max(value, -1.0), 1.0) for value in (mean, mean - half, mean + half))
     return Effect(UNKNOWN, UNKNOWN, interval, UNKNOWN)
 
@@ -111,7 +111,9 @@ def _score(size: float, share: float, width: float, noise_variance: float) -> In
     """Returns the interval of all p with |share - p| <= width * sqrt(p (1 - p) / size + noise_variance)."""
     square = width**2
     lead, middle = 1 + square / size, share + square / (2 * size)
-    root = math.sqrt(max(middle**2 - lead * (share**2 - square * noise_variance), 0.0))
+    # The same as middle^2 - lead (share^2 - square noise_variance), but without cancellation and overflow.
+    discriminant = square / size * (share * (1 - share) + square / (4 * size)) + lead * square * noise_variance
+    root = math.sqrt(max(discriminant, 0.0))
     return Interval(share, (middle - root) / lead, (middle + root) / lead)
 
 

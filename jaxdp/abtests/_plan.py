@@ -66,7 +66,7 @@ class Plan(NamedTuple):
         """Returns the power of the fixed test with `users` users in total, in both arms together.
 
         Raises:
-            ValueError: if users is not a number >= 2.
+            ValueError: if users is not a number in [2, 2^53].
         """
         return fixed_power(self.setting, _check_users(users))
 
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
         It is the lift of the planned sign, nearest to 0, that is detected with the planned power. NaN if there is none.
 
         Raises:
-            ValueError: if users is not a number >= 2.
+            ValueError: if users is not a number in [2, 2^53].
         """
         return _fixed.smallest_lift(self.setting, _check_users(users))
 
@@ -87,7 +87,7 @@ class Plan(NamedTuple):
         non-private test has less.
 
         Raises:
-            ValueError: if users is not a number >= 2.
+            ValueError: if users is not a number in [2, 2^53].
         """
         return _fixed.least_epsilon(self.setting, _check_users(users))
 
@@ -232,6 +232,6 @@ def _needs(setting: Setting, schedule: Schedule | None, num_runs: int, seed: int
 
 
 def _check_users(users: float) -> float:
-    if not check_number("users", users) >= 2:
-        raise ValueError(f"users must be >= 2, of both arms together, got {users}")
+    if not 2 <= check_number("users", users) <= _fixed.MOST_USERS:
+        raise ValueError(f"users must be in [2, 2^53], of both arms together, got {users}")
     return float(users)

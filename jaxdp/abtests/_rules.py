@@ -18,7 +18,7 @@ from jaxdp.abtests._doubts import (
 )
 from jaxdp.abtests._effects import Effect, anytime_width, effect, fixed_width, pairs_effect
 from jaxdp.abtests._evidence import central_evidence, local_evidence, mean_discordant
-from jaxdp.abtests._fixed import Setting, count_noise_variance
+from jaxdp.abtests._fixed import MOST_USERS, Setting, count_noise_variance
 from jaxdp.abtests._schedule import Schedule, local_looks
 from jaxdp.abtests._simulation import geometric_noise
 from jaxdp.validation import check_count, check_finite, refuse_masked, refuse_private, warn_caller
@@ -85,7 +85,7 @@ class FixedTest(NamedTuple):
             ValueError: if users or ones do not have two entries; if a number of users is not an integer in [1, 2^53];
                 or if ones are not finite or, for local trust, are outside [0, users].
         """
-        sizes = [check_count("users", size, maximum=2**53) for size in _pair("users", users)]
+        sizes = [check_count("users", size, maximum=int(MOST_USERS)) for size in _pair("users", users)]
         counts = _pair("ones", ones).astype(np.float64)
         if self.setting.trust == "local":
             refuse_private("ones", "in [0, users]", (counts < 0) | (counts > np.asarray(sizes)))
@@ -179,7 +179,7 @@ class AnytimeLocal(NamedTuple):
 
         Raises:
             ValueError: if the arrays do not have the same shape [batches] with at least one batch; if a size is not an
-                integer >= 1; or if a count is not an integer in [0, size].
+                integer >= 1, or the sizes' sum exceeds 2^53; or if a count is not an integer in [0, size].
         """
         arrays = {"sizes": sizes, "control": control, "treatment": treatment}
         users, *counts = (check_finite(name, values).astype(np.float64) for name, values in arrays.items())
@@ -188,6 +188,8 @@ class AnytimeLocal(NamedTuple):
             raise ValueError(f"sizes, control and treatment must have one shape, [batches], got {shapes}")
         if np.any((users < 1) | (users != np.floor(users))):
             raise ValueError(f"sizes must be integers >= 1, got {users[(users < 1) | (users != np.floor(users))][0]}")
+        if users.sum() > MOST_USERS:
+            raise ValueError(f"sizes must have a sum of at most 2^53, got {users.sum():g}")
         for name, values in zip(("control", "treatment"), counts, strict=True):
             refuse_private(name, "integers in [0, sizes]", (values < 0) | (values > users) | (values % 1 != 0))
         warn_of_totals(users, *counts)
@@ -250,8 +252,8 @@ class AnytimeCentral(NamedTuple):
             UserWarning: if an epoch's releases are too far from possible sums to be explained by their noise.
 
         Raises:
-            ValueError: if the arrays do not have the same shape [epochs] with at least one epoch; or if a release is
-                not an integer.
+            ValueError: if the arrays do not have the same shape [epochs] with at least one epoch; if a release is not
+                an integer; or if a sum of releases is infinite in float64.
         """
         arrays = {"leads": leads, "discordant": discordant}
         released = [check_finite(name, values).astype(np.float64) for name, values in arrays.items()]
@@ -263,7 +265,10 @@ class AnytimeCentral(NamedTuple):
             if np.any(values % 1 != 0):
                 raise ValueError(f"{name} must be integers, got {values[values % 1 != 0][0]}")
         epochs = np.arange(1, released[0].size + 1)
-        totals = [np.cumsum(values) for values in released]
+        with np.errstate(over="ignore"):
+            totals = [np.cumsum(values) for values in released]
+        for name, sums in zip(("leads", "discordant"), totals, strict=True):
+            check_finite(f"the sum of {name}", sums)
         evidence = central_evidence(self.setting, self.schedule.slope_share)
         logs = evidence.log_value(totals[0], totals[1], epochs)
         pairs = np.asarray([look for _, look in zip(epochs, self.schedule.looks(), strict=False)])

@@ -164,8 +164,9 @@ def test_a_lift_in_percent_is_named():
 
 def test_users_and_kinds_are_checked(plan):
     for ask in (plan.power_at, plan.smallest_lift, plan.least_epsilon):
-        with pytest.raises(ValueError, match="users must be >= 2"):
-            ask(1)
+        for users in (1, 1e308):
+            with pytest.raises(ValueError, match=r"users must be in \[2, 2\^53\]"):
+                ask(users)
     with pytest.raises(ValueError, match="kind must be one of fixed, anytime"):
         plan.test("sequential")
 

@@ -140,6 +140,10 @@ def test_wrong_data_are_refused(local, central):
         rule.evaluate_counts([2], [1], [3])
     with pytest.raises(ValueError, match=r"leads must be integers, got 0\.5"):
         central.test("anytime").evaluate([0.5], [1])
+    with pytest.raises(ValueError, match=r"the sum of leads must be finite, got inf at index \(1,\)"):
+        central.test("anytime").evaluate([1e308, 1e308], [1, 1])
+    with pytest.raises(ValueError, match=r"sizes must have a sum of at most 2\^53, got 1e\+300"):
+        rule.evaluate_counts([1e300], [1e299], [1e298])
     with pytest.raises(ValueError, match="leads and discordant must have one shape"):
         central.test("anytime").evaluate([1, 2], [1])
     for wrong in ([10], 10):
@@ -360,6 +364,9 @@ def test_a_look_without_a_leading_arm_decides_nothing():
 def test_extreme_numbers_do_not_overflow():
     central = AnytimeCentral(Setting(0.5, 0.5, 1.0, "central", 0.8, 0.05), Schedule(100, 0.1))
     assert central.evaluate([1], [10**9]).p_value == 1
+    assert central.evaluate([1e300], [1e300]).effect.difference == (1, 1, 1)
+    once = FixedTest(central.setting, 800)
+    assert once.evaluate([400, 400], [1e300, -1e300]).effect == once.evaluate([400, 400], [4e5, -4e5]).effect
     local = FixedTest(Setting(0.5, 0.1, 1000.0, "local", 0.8, 0.05), 3000)
     without = FixedTest(Setting(0.5, 0.1, math.inf, "local", 0.8, 0.05), 3000)
     assert local.evaluate([1500, 1500], [700, 900]) == without.evaluate([1500, 1500], [700, 900])
