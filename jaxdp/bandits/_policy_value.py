@@ -13,6 +13,8 @@ METHODS = ("ips", "snips", "dr")
 FOLDS = 5
 RIDGE = 1.0
 FEW = 50  # effective sample size below which a warning is given
+SMALLEST, LARGEST = 1e-100, 1e100  # squares of numbers in this range, times squared weights, are far from float limits
+MOST_WEIGHT = 1e40
 
 
 class PolicyValue(NamedTuple):
@@ -86,8 +88,8 @@ def evaluate_policy(
 
     Raises:
         ValueError: if an argument is not as described above; if the policy plays an arm of propensity 0; for "snips",
-            if the policy never plays a logged arm; if method is unknown; or if contexts or predictions are given but
-            would not be used.
+            if the policy never plays a logged arm; if method is unknown; if contexts or predictions are given but
+            would not be used; or if numbers are so large or small that their squares would overflow or vanish.
 
     Privacy:
         - None: the estimate is computed from the exact rewards.
@@ -159,6 +161,7 @@ def _check_log(
     logged_rewards = check_finite("rewards", rewards, is_private=True).astype(np.float64)
     if logged_rewards.shape != (horizon,):
         raise ValueError(f"rewards must be [{horizon}], as policy, got shape {logged_rewards.shape}")
+    _check_size("rewards", logged_rewards)
     checked_propensities = check_propensities(propensities, logged_arms, num_arms)
     if (
         checked_propensities.ndim == 2
@@ -169,7 +172,10 @@ def _check_log(
             f"propensities must be > 0 for each arm that the policy plays, whose reward is unknown otherwise, got 0 at "
             f"index {index}"
         )
-    weights = policies[:, np.arange(horizon), logged_arms] / select_logged(checked_propensities, logged_arms)
+    logged_propensities = select_logged(checked_propensities, logged_arms)
+    if (least := logged_propensities.min()) < 1 / MOST_WEIGHT:
+        raise ValueError(f"propensities must be at least {1 / MOST_WEIGHT:g} for each logged arm, got {least:g}")
+    weights = policies[:, np.arange(horizon), logged_arms] / logged_propensities
     return policies, logged_arms, logged_rewards, weights
 
 
@@ -193,12 +199,14 @@ def _predictions(
         scores = check_finite("predictions", predictions).astype(np.float64)
         if scores.shape != (horizon, num_arms):
             raise ValueError(f"predictions must be [{horizon}, {num_arms}], as policy, got shape {scores.shape}")
+        _check_size("predictions", scores)
         return scores
     features = np.zeros((horizon, num_arms, 0))
     if contexts is not None:
         features = check_finite("contexts", contexts).astype(np.float64)
         if features.ndim != 3 or features.shape[:2] != (horizon, num_arms):
             raise ValueError(f"contexts must be [{horizon}, {num_arms}, dim], as policy, got shape {features.shape}")
+        _check_size("contexts", features)
     fold_of_round = np.arange(horizon) % FOLDS
     scores = np.empty((horizon, num_arms))
     for fold in range(FOLDS):
@@ -214,6 +222,16 @@ def _predictions(
             slopes = np.linalg.solve(moments, (rows - center).T @ (targets - targets.mean()))
             scores[is_inside, arm] = targets.mean() + (features[is_inside, arm] - center) @ slopes
     return scores
+
+
+def _check_size(name: str, values: np.ndarray) -> None:
+    """Checks that squares neither overflow nor vanish; the error shows no value, because rewards are private."""
+    largest = np.abs(values).max(initial=0.0)
+    if largest and not SMALLEST <= largest <= LARGEST:
+        raise ValueError(
+            f"{name} must have a largest absolute entry of 0 or in [{SMALLEST:g}, {LARGEST:g}], got a "
+            f"{'smaller' if largest < SMALLEST else 'larger'} one: multiply {name} by a constant"
+        )
 
 
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
