@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxdp.preferences.links import Link, logistic
@@ -115,11 +116,18 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     Returns:
         [..., dim], with the dtype of `vectors`. Norms are <= bound up to rounding (a few units in the last place).
 
+    Raises:
+        ValueError: if vectors are not floats, or the bound is not one number > 0 (a traced bound is not checked).
+
     Examples:
         >>> clip_norm(jnp.array([[3.0, 4.0], [0.25, 0.5]]), 2.5).tolist()
         [[1.5, 2.0], [0.25, 0.5]]
     """
     vectors = jnp.asarray(vectors)
+    if not jnp.issubdtype(vectors.dtype, jnp.floating):
+        raise ValueError(f"vectors must be floats, got {vectors.dtype}")
+    if not isinstance(bound, Tracer):
+        check_above("bound", bound, 0.0)  # pyright: ignore[reportArgumentType]
     bound = jnp.asarray(bound, vectors.dtype)
     # Each vector is first divided by the largest magnitude of its entries, so that squares and reciprocals do not
     # overflow or underflow.

@@ -1,5 +1,6 @@
 """Synthetic reward data, clipping, and checks of users' features."""
 
+import math
 import re
 from functools import partial
 from typing import Any
@@ -119,6 +120,18 @@ def test_clip_norm(bound: float):
     np.testing.assert_allclose(norms(clipped)[~short], bound, rtol=1e-6)
     directions = [array / norms(array)[:, None] for array in (clipped.astype(float), vectors.astype(float))]
     np.testing.assert_allclose(*directions, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.nan, jnp.zeros(()), [1.0, 2.0], None])
+def test_clip_norm_refuses_wrong_bounds(bound):
+    with pytest.raises(ValueError, match="bound must be"):
+        clip_norm(jnp.ones(2), bound)
+
+
+@pytest.mark.parametrize("vectors", [[3, 4], [3 + 4j, 0j]])
+def test_clip_norm_refuses_vectors_of_other_numbers(vectors):
+    with pytest.raises(ValueError, match=r"vectors must be floats, got (int|complex)"):
+        clip_norm(jnp.asarray(vectors), 1.0)
 
 
 def test_clip_norm_edges():
