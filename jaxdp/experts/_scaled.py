@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 NOTHING = -(2**30)  # the power that represents 0; a sum of two powers does not overflow
+LARGEST = 2.0**27  # largest exponent of a factor exp(-values); the sum of a few powers then does not overflow
 _LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer dtype, mantissa bits, exponent bias
 _LN2 = {
     4: (0.693359375, -2.12194440e-4),
@@ -54,12 +55,16 @@ def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns (change, power) with exp(-values) = (1 + change) * 2^power, change in [-0.31, 0.43], and power int32.
 
-    |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change instead of 1
-    + change, because 1 + change would have the same rounding error in all rounds if losses are the same in all rounds.
+    In float32, the result is exp(-v) for a number v that is about as close to a value beyond 10^5 as the next float.
+    Values are limited to 2^27 in magnitude. If |values| < 0.34, the power is 0. The function returns the change instead
+    of 1 + change, because 1 + change would have the same rounding error in all rounds if losses are the same in all
+    rounds.
     """
+    values = jnp.clip(values, -LARGEST, LARGEST)
     high, low = (values.dtype.type(part) for part in _LN2[values.dtype.itemsize])
     power = -jnp.round(values * values.dtype.type(1 / np.log(2)))
-    return expm1_near_0(-((values + power * high) + power * low)), power.astype(jnp.int32)
+    rest = jnp.clip(-((values + power * high) + power * low), -0.36, 0.36)  # rounding errors of large values exceed it
+    return expm1_near_0(rest), power.astype(jnp.int32)
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:

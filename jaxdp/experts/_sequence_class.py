@@ -53,8 +53,9 @@ class SequenceClass(NamedTuple):
             ValueError unless num_switches < num_rounds.
         init: () -> weights before any loss.
         forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses` and takes the step to the next
-            round. `scaled_losses`, [num_experts] float of any sign, in float32 of magnitude < 10^5, are learning_rate *
-            losses of `round`; rounds are numbered from 0.
+            round. `scaled_losses`, [num_experts] float of any sign, are learning_rate * losses of `round`; rounds are
+            numbered from 0. Weights are accurate in float32 for magnitudes < 10^5. Classes with switches limit
+            magnitudes to 2^27.
         odds: (weights, round) -> [num_rows, num_experts] float, proportional to the distribution of the state at
             `round`, if a sequence is drawn with probability proportional to its weight.
         marginal: (weights, round) -> [num_experts] float with sum 1, the distribution of the expert played at `round`.

@@ -44,10 +44,10 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         scaled_losses: [num_experts] float, learning_rate * losses.
 
     Returns:
-        (the new sums, [num_rows, num_experts]; k, [] int32, the largest `power` in the first row of `sums`).
+        (the new sums, [num_rows, num_experts]; k, [] int32, the largest `power` in `sums`).
     """
     change, power = exp_minus(scaled_losses)
-    largest = jnp.max(sums.power[0])
+    largest = jnp.max(sums.power)
     # Products are not normalised to mantissas in [1, 2), because the next steps accept mantissas of similar magnitude.
     after = Scaled(sums.mantissa + sums.mantissa * change[None], sums.power - largest + power[None])
     if flow.odds is None:

@@ -24,12 +24,12 @@ MOST = MAX_UNROLLED  # maximum number of experts or rows for which loops are unr
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
     """Applies losses and switches to sums; returns the new sums divided by 2^k, and k.
 
-    `scaled_losses`, [num_experts], are learning_rate * losses. k is the largest power in row 0 of `sums`. If
+    `scaled_losses`, [num_experts], are learning_rate * losses. k is the largest power in `sums`. If
     `flow.row_step` is 1, all `flow.odds` must be 1.
     """
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     change = _kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
-    largest = _kernel(lambda power: _fold(jnp.maximum, power[0]), power)
+    largest = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
     shift = _kernel(lambda losses, largest: exp_minus(losses)[1] - largest, scaled_losses, largest)
     if flow.odds is None:
         after = _kernel(lambda mantissa, change: mantissa + mantissa * change[None], mantissa, change)

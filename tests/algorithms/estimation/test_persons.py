@@ -166,9 +166,7 @@ def test_the_budgets_of_a_persons_labels_are_at_most_the_claim_together():
         np.testing.assert_allclose(budgets, epsilon / np.repeat([6, 3, 1], [6, 3, 1]), rtol=3e-7)
     least = float(jnp.finfo(DTYPE).smallest_normal)
     # The program would flush a subnormal share to 0.
-    with pytest.raises(
-        ValueError, match=r"epsilon / 3 must be within the range of float"
-    ):  # the program would flush it
+    with pytest.raises(ValueError, match="epsilon / 3 must be within the range of float"):
         debiased_rr(privacy_unit="person").params(epsilon=2 * least, persons=[1, 1, 1])
 
 

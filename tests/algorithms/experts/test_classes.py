@@ -336,6 +336,31 @@ def test_many_experts_and_two_rounds():
     assert found == pytest.approx(1 / 40, rel=1e-5)
 
 
+@pytest.mark.parametrize("num_experts", [3, 20])  # below and above the limit of unrolled loops
+def test_huge_losses_weigh_as_large_ones(num_experts):
+    horizon = 40
+    best = np.where(np.arange(horizon) < 25, 0, 1)
+    best[[5, 30]] = 2
+    losses = jnp.asarray(np.arange(num_experts) != best[:, None], FLOAT)
+    for sequences in (classes.switching(num_switches=2), classes.markov(switch_rate=0.01)):
+        made = sequences(num_experts=num_experts, horizon=horizon)
+
+        def marginals(rate, sign, made=made):
+            def play(weights, now):
+                round, loss = now
+                after = made.forward(weights, round, rate * (loss + sign))
+                return after, made.marginal(after, round + 1)
+
+            return jax.lax.scan(play, made.init(), (jnp.arange(horizon - 1, dtype=jnp.int32), losses[:-1]))[1]
+
+        large, *huge = jax.jit(jax.vmap(marginals))(
+            jnp.asarray([1e4, 1e9, 1e30, 1e9], FLOAT), jnp.asarray([0, 0, 0, -1])
+        )
+        assert float(large[28, 1]) > 0.9
+        for each in huge:
+            np.testing.assert_allclose(each, large, atol=1e-4)
+
+
 def test_losses_of_any_sign_and_size():
     """Makes losses by noise: the posterior depends on their sums."""
     scaled = np.random.default_rng(3).normal(0, 40, (2_000, 4)).astype(np.float32)
