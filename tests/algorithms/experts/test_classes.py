@@ -354,7 +354,7 @@ def test_huge_losses_weigh_as_large_ones(num_experts):
             return jax.lax.scan(play, made.init(), (jnp.arange(horizon - 1, dtype=jnp.int32), losses[:-1]))[1]
 
         large, *huge = jax.jit(jax.vmap(marginals))(
-            jnp.asarray([1e4, 1e9, 1e30, 1e9], FLOAT), jnp.asarray([0, 0, 0, -1])
+            jnp.asarray([1e4, 1e9, 1e30, 1e9], FLOAT), jnp.asarray([0, 0, 0, -1], FLOAT)
         )
         assert float(large[28, 1]) > 0.9
         for each in huge:
