@@ -43,9 +43,9 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
     """
     info = np.finfo(default_float())
     # Devices take numbers below `tiny` as 0. This may happen to entries below eps * scale, but not to 1 / scale.
-    least, most = float(info.tiny / info.eps), float(1 / info.tiny)
-    if not least <= scale <= most:
-        raise ValueError(f"scale must be in [{least:.3g}, {most:.3g}] for {info.dtype}, got {scale:g}")
+    smallest, largest = float(info.tiny / info.eps), float(1 / info.tiny)
+    if not smallest <= scale <= largest:
+        raise ValueError(f"scale must be in [{smallest:.3g}, {largest:.3g}] for {info.dtype}, got {scale:g}")
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths: the check raises a better error
