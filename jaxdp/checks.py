@@ -5,6 +5,7 @@ import inspect
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.validation import WITH_X64
@@ -21,10 +22,11 @@ def check_made(name: str, value: Any, kind: type) -> None:
         raise ValueError(f"{name} must be of type jaxdp.{kind.__name__}, got {got}")
 
 
-def check_leaves(name: str, tree: Any) -> Any:
+def check_leaves(name: str, tree: Any, *, allow_keys: bool = False) -> Any:
     """Returns the pytree. Raises a ValueError unless its leaves are numbers and arrays that JAX can represent.
 
-    Errors call the pytree `name`.
+    Errors call the pytree `name`. Typed PRNG keys are refused, because NumPy cannot represent them, unless `allow_keys`
+    is True.
     """
     for leaf in jax.tree.leaves(tree):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
@@ -32,6 +34,11 @@ def check_leaves(name: str, tree: Any) -> Any:
             raise ValueError(
                 f"{name} must be a pytree of numbers and arrays, got an instance of {type_name}: if "
                 f"{type_name} is your class, decorate it with jax.tree_util.register_dataclass"
+            )
+        if not allow_keys and isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            raise ValueError(
+                f"{name} must be a pytree of numbers and arrays, got a PRNG key: pass jax.random.key_data(key), and "
+                "make the key from it by jax.random.wrap_key_data"
             )
         check_integers(name, leaf)
     return tree

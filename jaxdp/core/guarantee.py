@@ -127,6 +127,7 @@ class Guarantee:
         if self.numerical_delta is not None and not 0 <= check_number("numerical_delta", self.numerical_delta) < 1:
             raise ValueError(f"numerical_delta must be in [0, 1) or None, got {self.numerical_delta}")
         view = _ADVERSARY_VIEW[self.trust_model] if self.adversary_view == _AS_TRUSTED else self.adversary_view
+        view = view if isinstance(view, str) else frozenset(view)
         is_joint = self.trust_model == "joint"
         if isinstance(view, str) or not (view or is_joint):
             raise ValueError(f"adversary_view must be a list of some of {', '.join(SEEN)}, got {view!r}")
@@ -136,7 +137,7 @@ class Guarantee:
                 part,
                 SEEN[-1:] if is_joint else SEEN,
             )
-        object.__setattr__(self, "adversary_view", frozenset(view))
+        object.__setattr__(self, "adversary_view", view)
         if self.sensitive_fields is not None:
             if isinstance(self.sensitive_fields, str):
                 raise ValueError(f"sensitive_fields must be a list of names, got {self.sensitive_fields!r}")

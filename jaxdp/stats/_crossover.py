@@ -48,7 +48,8 @@ def crossover(
         * If the test does not reject the first grid point, the curves may cross below this point, so `low` is the end
           of the scale: 0 for "log", -infinity for "linear". If the test does not reject the last grid point, `high` is
           infinity.
-        * If a curve has a NaN at a finite x, all four results are NaN. With a single seed, `low` and `high` are NaN.
+        * If a curve has a NaN or an infinite number at a finite x, all four results are NaN. With a single seed, `low`
+          and `high` are NaN.
 
     Raises:
         ValueError: if a or b lacks a dimension; if their labels differ; if a value of x is repeated or, with the scale
@@ -82,6 +83,7 @@ def crossover(
     if len(x) < 2 or (is_log and not (x > 0).all()):
         rule = "at least two finite values" + (", all > 0 (or scale='linear')" if is_log else "")
         raise ValueError(f"{along} must have {rule}, got {a[along].values.tolist()}")
+    difference = difference.where(np.isfinite(difference))
     crossings = _find_crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
     positions, template = np.arange(len(x)), difference.isel({along: 0, over: 0}, drop=True)
 

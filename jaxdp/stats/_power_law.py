@@ -31,8 +31,8 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
         confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        A Dataset without x and `over`: `exponent`, `low` and `high`. If a mean is NaN or not positive, all three are
-        NaN. With a single seed, `low` and `high` are NaN.
+        A Dataset without x and `over`: `exponent`, `low` and `high`. If a mean is NaN, infinite or not positive, all
+        three are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
         ValueError: if values lack a dimension; if x equals `over`, has fewer than two different values, or has a value
@@ -59,7 +59,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     centred = np.log(points) - np.log(points).mean()
     weights: Any = centred / (centred**2).sum()  # by NumPy's stubs, functions of a DataArray are arrays
     mean = values.mean(over, skipna=False)
-    mean = mean.where(mean > 0)
+    mean = mean.where((mean > 0) & np.isfinite(mean))
     exponent = (weights * np.log(mean)).sum(x, skipna=False)
     count = values.sizes[over]
     if count < 2:

@@ -164,6 +164,7 @@ def test_what_may_be_logged():
         0.5, **{**ABOUT, "trust_model": "local"}, adversary_view=("report", "public"), sensitive_fields=["x"]
     )
     assert (contextual.adversary_view, contextual.sensitive_fields) == ({"report", "public"}, ("x",))
+    assert Guarantee.pure(0.5, **ABOUT, adversary_view=iter(["action"])).adversary_view == {"action"}  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="adversary_view must be one of report, action, public, got 'context'"):
         Guarantee.pure(0.5, **ABOUT, adversary_view=("context",))
     for adversary_view in ((), "report"):  # nothing at all is not the default

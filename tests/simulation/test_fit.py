@@ -228,7 +228,9 @@ def test_feedback_returns_other_values(change, found):
 
 
 def test_outcomes_are_scalars():
-    refused("outcomes must be scalars, got float32 of shape (3,) for paid", environment=paid(np.ones(3, np.float32)))
+    message = "outcomes must be real scalars, got"
+    refused(f"{message} float32 of shape (3,) for paid", environment=paid(np.ones(3, np.float32)))
+    refused(f"{message} complex64 of shape () for paid", environment=paid(np.complex64(1 + 2j)))
 
 
 # ---- horizons and checkpoints ----------------------------------------------------------------------------------------

@@ -37,6 +37,14 @@ def float_plays(function):
     return changed
 
 
+def complex_plays(function):
+    def changed(*arguments):
+        world, feedback, outcome = function(*arguments)
+        return world, feedback, {**outcome, "best_arm_plays": outcome["best_arm_plays"].astype(complex)}
+
+    return changed
+
+
 def test_blocks_are_a_tuple_of_them():
     with pytest.raises(ValueError, match=r"blocks must be a tuple of Blocks, as \(blocks,\), got one Blocks"):
         simulator(LEARNER()._replace(blocks=BLOCKS()), BANDIT(), 20)
@@ -121,6 +129,11 @@ def test_plans_that_are_none():
         with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(actions=jnp.zeros(3, jnp.int32))),
         engine="blocks",
     )
+    refused(
+        "blocks.plan must return a BlockPlan with one integer length",
+        with_blocks(plan=lambda blocks: lambda *a: blocks.plan(*a)._replace(length=None)),
+        engine="blocks",
+    )
     wrong = COUNTS()._replace(plan=lambda *a: COUNTS().plan(*a).counts)
     refused(
         "counts.plan must return a CountPlan of [num_actions] integers",
@@ -141,3 +154,12 @@ def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name)
         engine=engine,
     )
     refused("as floats if single rounds give floats", environment=answers(float_plays), engine=engine)
+    for result, got in ((None, "NoneType"), (jnp.zeros(3, bool), "bool of shape (3,)")):
+        environment = answers(lambda _, result=result: lambda *a: result)
+        lead = "(worlds, feedback" if name == "block" else "(world, totals"
+        refused(
+            f"the environment's {name} must return a tuple {lead}, dict of outcomes), got {got}",
+            environment=environment,
+            engine=engine,
+        )
+    refused("must give real outcomes, got complex64", environment=answers(complex_plays), engine=engine)

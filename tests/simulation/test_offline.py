@@ -33,6 +33,11 @@ def run_of(*names):
     )
 
 
+def test_names_of_estimators_are_text():
+    with pytest.raises(ValueError, match="estimators must have strings as names, got 1"):
+        jaxdp.estimation_run({1: mle()}, gaussian_rewards(num_samples=40, dim=2))  # pyright: ignore[reportArgumentType]
+
+
 def test_values_of_an_estimation_run_are_checked():
     run = run_of("local", "central")
     with pytest.raises(ValueError, match=r"values must be among .*delta, epsilon, .*got epsilom"):

@@ -1,6 +1,7 @@
 """Outcomes: their sums over rounds neither wrap nor stall, and a run has those that were asked for."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +70,9 @@ def test_chosen_outcomes_are_those_of_all():
         everything = simulator(learner, environment, HORIZON, engine=engine)
         one = simulator(learner, environment, HORIZON, engine=engine, outcomes=["pseudo_regret"])
         params = one.params(epsilon=0.5)
+        names: Any = iter(["pseudo_regret"])
+        consumed = simulator(learner, environment, HORIZON, engine=engine, outcomes=names)
+        assert list(jax.eval_shape(consumed, KEY(), params)) == ["pseudo_regret"]
         found, expected = jax.jit(one)(KEY(), params), jax.jit(everything)(KEY(), params)
         assert set(found) == {"pseudo_regret"} < set(expected)
         assert (found["pseudo_regret"] == expected["pseudo_regret"]).all()
@@ -87,6 +91,7 @@ def test_outcomes_that_there_are_not(names):
     [
         ({"outcomes": 3}, "outcomes must be a list of names, got 3"),
         ({"record": {"a": 3}}, r"record must be a dict of functions keyed by name, got \{'a': 3\}"),
+        ({"record": {1: str}}, "record must have strings as names, got 1"),
         ({"record": ["a"]}, r"record must be a dict of functions keyed by name, got \['a'\]"),
     ],
 )

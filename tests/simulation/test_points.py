@@ -14,6 +14,7 @@ import xarray as xr
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.checks import check_leaves
+from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.values import is_list
 
 KEY = partial(jax.random.key, 3)
@@ -67,6 +68,21 @@ def test_integers_that_jax_would_wrap_are_refused(value):
         ):
             with pytest.raises(ValueError, match=rf"^params.* must have integers in .*, got {value}; set JAX_ENABLE"):
                 action()
+
+
+def test_keys_in_params_are_refused():
+    def with_key(*, epsilon):
+        return {"epsilon": np.float32(epsilon), "key": KEY()}
+
+    message = "must be a pytree of numbers and arrays, got a PRNG key: pass jax"
+    run = jaxdp.simulator(COMMIT()._replace(params=with_key), BANDIT(), horizon=8)
+    with pytest.raises(ValueError, match=f"params of the learner explore_then_commit {message}"):
+        run.params(epsilon=1.0)
+    own = Run(
+        simulate=lambda key, params: {"x": params["epsilon"]}, params=with_key, guarantee=lambda **_: {}, dims={"x": ()}
+    )
+    with pytest.raises(ValueError, match=f"params {message}"):
+        jaxdp.sweep(own, axes={"epsilon": EPSILONS}, num_seeds=2, key=KEY())
 
 
 def test_traced_integers_of_64_bits_are_leaves():

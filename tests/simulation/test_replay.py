@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import jaxdp
+from jaxdp.simulation.sweeps._replay import _dataset
 
 HORIZON = 12
 
@@ -132,6 +133,21 @@ def test_a_selection_can_be_replayed(results, select):
     xr.testing.assert_identical(lane, jaxdp.replay(results, seed=1, epsilon=0.5))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda results: results.isel(round=[0, 1, 0, 1]).drop_vars("round"),
+        lambda results: results.isel(round=-1).drop_vars("round"),
+        lambda results: results.drop_vars("epsilon"),
+        lambda results: results.drop_vars("seed").isel(seed=[2, 0]),
+    ],
+)
+def test_results_without_labels_are_not_compared(results, select):
+    lane = jaxdp.replay(select(results), seed=1, epsilon=0.5, num_rounds=3)
+    assert lane.sizes["round"] == 3
+
+
 def test_records_with_the_names_of_events():
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
@@ -144,6 +160,12 @@ def test_records_with_the_names_of_events():
     assert lane["results.action"].values[:4].tolist() == [0, 10, 0, 10]
     assert lane["public.round"].values[:2].tolist() == [1, 2]
     assert lane["public"].values[:2].tolist() == [1, 2]
+
+
+def test_records_with_the_names_of_dimensions_of_events():
+    events, sums = {"action": np.zeros((3, 2))}, {"action_0": np.arange(3)}
+    lane = _dataset({"stopped": None, "events": events, "sums": sums}, 3)
+    assert {name: lane[name].dims for name in lane} == {"action": ("round", "action_0"), "results.action_0": ("round",)}
 
 
 def test_another_build_is_told(results):

@@ -372,12 +372,15 @@ def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
         jaxdp.sweep(lambda: wrong, axes={"shift": [0.0]}, num_seeds=2, key=jax.random.key(0))
 
 
-@pytest.mark.parametrize("name", ["round", "seed", "epsilon"])
-def test_an_output_with_the_name_of_an_axis(name):
+@pytest.mark.parametrize("name", ["round", "seed", "epsilon", "w_0"])
+def test_an_output_with_the_name_of_an_axis_or_a_dimension(name, tmp_path):
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-        record = {name: lambda snapshot: snapshot.public.round}
+        record = {name: lambda snapshot: snapshot.public.round, "w": lambda snapshot: jnp.zeros((2, 3))}
         return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 6, record=record)
 
-    with pytest.raises(ValueError, match=f"outputs must not have the name of an axis or a coordinate, got {name}"):
-        sweep(build, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0))
+    with pytest.raises(
+        ValueError, match=f"outputs must not have the name of an axis, a coordinate or a dimension, got {name}"
+    ):
+        sweep(build, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0), store=tmp_path / "store")
+    assert not (tmp_path / "store").exists()

@@ -138,10 +138,11 @@ def test_infinity_is_left_out_and_any_order_will_do():
 def test_nan_and_a_single_seed():
     a, b = two_curves(20, 0.5, datasets=3)
     gone = a.copy()
-    gone[1, 4, 7] = math.nan
-    found = crossover(gone, b)
-    for name in found:
-        np.testing.assert_array_equal(np.isnan(found[name]), [False, True, False])
+    for value in (math.nan, math.inf, -math.inf):
+        gone[1, 4, 7] = value
+        found = crossover(gone, b)
+        for name in found:
+            np.testing.assert_array_equal(np.isnan(found[name]), [False, True, False])
     single = crossover(a.isel(seed=[0]), b.isel(seed=[0]))
     assert bool((single.crossings >= 1).all())
     assert bool((np.isnan(single.low) & np.isnan(single.high)).all())

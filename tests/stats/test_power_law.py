@@ -97,10 +97,11 @@ def test_against_least_squares_and_the_bootstrap():
 def test_values_that_have_no_logarithm():
     values = planted(0.5, paired=False, datasets=3).copy()
     values[0] = 0.0
-    values[1, 3, 2] = np.nan
-    fit = power_law(values, "round")
-    for name in ("exponent", "low", "high"):
-        np.testing.assert_array_equal(np.isnan(fit[name]), [True, True, False])
+    for value in (np.nan, np.inf):
+        values[1, 3, 2] = value
+        fit = power_law(values, "round")
+        for name in ("exponent", "low", "high"):
+            np.testing.assert_array_equal(np.isnan(fit[name]), [True, True, False])
     single = power_law(values.isel(seed=[0], dataset=2), "round")
     assert np.isfinite(single.exponent)
     assert np.isnan(single.low)

@@ -42,7 +42,7 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
         raise
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{who} must take (key, params), but does not accept its arguments: {error}") from error
-    return check_leaves(f"the result of {who}", initial)
+    return check_leaves(f"the result of {who}", initial, allow_keys=True)
 
 
 def check_state(state: Any) -> State:
@@ -92,17 +92,12 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         context = _trace("the environment's context", environment.context, keys.context, env_params, world)
     action = _trace("the learner's act", learner.act, keys.act, learner_params, state.public, context)
     triple = _trace("the environment's feedback", environment.feedback, keys.feedback, env_params, world, action)
-    if not isinstance(triple, tuple) or len(triple) != 3 or not isinstance(triple[2], Mapping):
-        raise ValueError(
-            "the environment's feedback must return a tuple (world, feedback, dict of outcomes), got "
-            f"{_type_names(triple)}"
-        )
-    next_world, feedback, outcome = triple
+    next_world, feedback, outcome = _check_triple("the environment's feedback", "(world, feedback", triple)
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
         _check_interface(who, interface, context, action, feedback)
     for name, leaf in outcome.items():
-        if not isinstance(leaf, jax.ShapeDtypeStruct) or leaf.shape != ():
-            raise ValueError(f"outcomes must be scalars, got {_type_names(leaf)} for {name}")
+        if not isinstance(leaf, jax.ShapeDtypeStruct) or leaf.shape != () or not _is_real(leaf):
+            raise ValueError(f"outcomes must be real scalars, got {_type_names(leaf)} for {name}")
     report = _trace(
         "the learner's privatize", learner.privatize, keys.user, learner_params, state.public, context, action, feedback
     )
@@ -168,13 +163,13 @@ def _check_counts(
     assert feedback_totals is not None
     learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     plan = _trace("the learner's counts.plan", counts.plan, keys.act, learner_params, state.public, limit)
-    if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _is_integer(plan.counts)):
+    if not (isinstance(plan, CountPlan) and _is_integer(plan.counts, 1)):
         raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
-    after, totals, sums = _trace(
-        "the environment's feedback_totals", feedback_totals, keys.feedback, params["environment"], world, plan.counts
-    )
-    _check_stable("the environment's feedback_totals", "world", world, after)
-    _check_outcomes("the environment's feedback_totals", outcome, sums, ())
+    who = "the environment's feedback_totals"
+    triple = _trace(who, feedback_totals, keys.feedback, params["environment"], world, plan.counts)
+    after, totals, sums = _check_triple(who, "(world, totals", triple)
+    _check_stable(who, "world", world, after)
+    _check_outcomes(who, outcome, sums, ())
     report = _trace(
         "the learner's counts.privatize", counts.privatize, keys.user, learner_params, state.public, plan, totals
     )
@@ -217,19 +212,19 @@ def _check_blocks(
         order = _trace("the learner's blocks.slot_rounds", blocks.slot_rounds, learner_params, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
             raise ValueError(f"blocks.slot_rounds must return integers of shape {lead}, got {type(order).__name__}")
-        if order.shape != lead or not _is_integer(order):
+        if order.shape != lead or not _is_integer(order, 1):
             raise ValueError(
                 f"blocks.slot_rounds must return integers of shape {lead}, got {order.dtype}{list(order.shape)}"
             )
     plan = _trace("the learner's blocks.plan", blocks.plan, all_keys.act, learner_params, state.public, contexts, limit)
-    if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _is_integer(plan.length)):
+    if not (isinstance(plan, BlockPlan) and _is_integer(plan.length, 0)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
     _check_stable("the learner's blocks.plan", "actions", _add_axes(action, lead), plan.actions)
-    worlds, feedback, sums = _trace(
-        "the environment's block", block, all_keys.feedback, params["environment"], world, contexts, plan.actions
-    )
-    _check_stable("the environment's block", "worlds", _add_axes(world, lead), worlds)
-    _check_outcomes("the environment's block", outcome, sums, lead)
+    who = "the environment's block"
+    triple = _trace(who, block, all_keys.feedback, params["environment"], world, contexts, plan.actions)
+    worlds, feedback, sums = _check_triple(who, "(worlds, feedback", triple)
+    _check_stable(who, "worlds", _add_axes(world, lead), worlds)
+    _check_outcomes(who, outcome, sums, lead)
     privatize = partial(privatize_block, learner)
     report = _trace(
         "the learner's privatize", privatize, all_keys.user, learner_params, state.public, contexts, plan, feedback
@@ -240,13 +235,19 @@ def _check_blocks(
     if isinstance(state_and_used, State) or not isinstance(state_and_used, tuple) or len(state_and_used) != 2:
         raise ValueError(f"blocks.update_block must return (State, rounds_used), got {type(state_and_used).__name__}")
     after, used = state_and_used
-    if not isinstance(used, jax.ShapeDtypeStruct) or used.shape != () or not _is_integer(used):
+    if not _is_integer(used, 0):
         raise ValueError(f"blocks.update_block must return one integer of rounds used, got {_type_names(used)}")
     _check_stable("the learner's blocks.update_block", "state", state, after)
     if blocks.switch_when is not None:
         switch_when = _trace("the learner's blocks.switch_when", blocks.switch_when, learner_params, state.public)
         if not isinstance(switch_when, jax.ShapeDtypeStruct) or switch_when.shape != () or switch_when.dtype != bool:
             raise ValueError(f"blocks.switch_when must return one truth value, got {switch_when}")
+
+
+def _check_triple(who: str, first_two: str, triple: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+    if not isinstance(triple, tuple) or len(triple) != 3 or not isinstance(triple[2], Mapping):
+        raise ValueError(f"{who} must return a tuple {first_two}, dict of outcomes), got {_type_names(triple)}")
+    return triple
 
 
 def _check_outcomes(who: str, single: Any, in_block: Any, lead: tuple[int, ...]) -> None:
@@ -257,6 +258,8 @@ def _check_outcomes(who: str, single: Any, in_block: Any, lead: tuple[int, ...])
     if set(single) != set(in_block):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(in_block)}")
     for name, leaf in in_block.items():
+        if not isinstance(leaf, jax.ShapeDtypeStruct) or not _is_real(leaf):
+            raise ValueError(f"{who} must give real outcomes, got {_type_names(leaf)} for {name}")
         kinds = {jnp.issubdtype(outcome.dtype, jnp.floating) for outcome in (single[name], leaf)}
         if leaf.shape != lead or len(kinds) > 1:
             raise ValueError(
@@ -265,8 +268,13 @@ def _check_outcomes(who: str, single: Any, in_block: Any, lead: tuple[int, ...])
             )
 
 
-def _is_integer(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
-    return jnp.issubdtype(leaf.dtype, jnp.integer)
+def _is_integer(leaf: Any, num_axes: int) -> bool:
+    is_array = isinstance(leaf, jax.ShapeDtypeStruct) and len(leaf.shape) == num_axes
+    return is_array and jnp.issubdtype(leaf.dtype, jnp.integer)
+
+
+def _is_real(leaf: jax.ShapeDtypeStruct) -> bool:
+    return leaf.dtype == bool or any(jnp.issubdtype(leaf.dtype, kind) for kind in (jnp.integer, jnp.floating))
 
 
 def _add_axes(tree: Any, lead: tuple[int, ...]) -> Any:

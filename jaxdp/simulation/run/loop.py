@@ -126,12 +126,12 @@ def simulator(
             learner does not support the unit, the environment's delays or its visits; if reports is not 1 although no
             unit is given; if the horizon is out of range, exceeds the environment's horizon, or differs from the
             learner's horizon (for a learner by `per_person`, if the number of heard rounds differs from it); if
-            checkpoints are not increasing integers in [1, horizon]; if record is not a dict of functions, or outcomes
-            is not iterable; if learner and environment have a parameter of the same name; if their interfaces do not
-            fit; if the engine is unknown, or one of the two does not support it. `params` and `guarantee` raise if
-            neither learner nor environment has a parameter with a given name, or if a required value is missing. The
-            run raises, before anything is compiled, if its key is not a typed key, its parameters were not made by its
-            `params`, shapes do not fit, two outputs have the same name, or an outcome is unknown.
+            checkpoints are not increasing integers in [1, horizon]; if record is not a dict of functions with strings
+            as names, or outcomes is not iterable; if learner and environment have a parameter of the same name; if
+            their interfaces do not fit; if the engine is unknown, or one of the two does not support it. `params` and
+            `guarantee` raise if neither learner nor environment has a parameter with a given name, or if a required
+            value is missing. The run raises, before anything is compiled, if its key is not a typed key, its parameters
+            were not made by its `params`, shapes do not fit, two outputs have the same name, or an outcome is unknown.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
@@ -140,10 +140,13 @@ def simulator(
     elif reports != 1:
         raise ValueError(f'reports must come with unit="person", or use jaxdp.per_person, got {reports} without a unit')
     horizon = check_horizon(horizon)
-    if not (record is None or (isinstance(record, Mapping) and all(callable(record[name]) for name in record))):
+    if not (record is None or (isinstance(record, Mapping) and all(map(callable, record.values())))):
         raise ValueError(f"record must be a dict of functions keyed by name, got {record!r}")
+    if not all(isinstance(name, str) for name in record or ()):
+        raise ValueError(f"record must have strings as names, got {', '.join(map(repr, record or ()))}")
     if not (outcomes is None or isinstance(outcomes, Iterable)):
         raise ValueError(f"outcomes must be a list of names, got {outcomes!r}")
+    outcomes = outcomes if outcomes is None or isinstance(outcomes, str) else tuple(outcomes)
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     heard = rounds_heard(learner, environment, horizon)

@@ -45,13 +45,14 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         a claim's delta is above 1 / number of records.
 
     Raises:
-        ValueError: if there are no estimators, or if an estimator or the problem has the wrong type (for example a
-            factory that was not called). `params` raises if neither an estimator nor the problem has an argument with a
-            given name, or if a required value is missing. Values are required for facts from which an estimator
-            computes other parameters. For an estimator with private features, values are also required for arguments
-            without a default that the problem would compute from the features. `guarantee` raises, too, if a claim
-            depends on a fact for which no value is passed. The run raises if its key is not a typed key, if its
-            parameters were not made by its `params`, or if an estimator does not support data of the problem's shapes.
+        ValueError: if there are no estimators, if a name is not a string, or if an estimator or the problem has the
+            wrong type (for example a factory that was not called). `params` raises if neither an estimator nor the
+            problem has an argument with a given name, or if a required value is missing. Values are required for facts
+            from which an estimator computes other parameters. For an estimator with private features, values are also
+            required for arguments without a default that the problem would compute from the features. `guarantee`
+            raises, too, if a claim depends on a fact for which no value is passed. The run raises if its key is not a
+            typed key, if its parameters were not made by its `params`, or if an estimator does not support data of the
+            problem's shapes.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -60,6 +61,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     if not estimators:
         raise ValueError("estimators must name at least one, got none")
     for name, estimator in estimators.items():
+        if not isinstance(name, str):
+            raise ValueError(f"estimators must have strings as names, got {name!r}")
         check_made(f"estimators[{name!r}]", estimator, Estimator)
     check_made("problem", problem, Problem)
     estimators = dict(estimators)

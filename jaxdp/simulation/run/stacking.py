@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.checks import check_integers
+from jaxdp.checks import check_leaves
 
 
 def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
@@ -21,7 +21,8 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
         leaf is None in the pytree that does not contain it.
 
     Raises:
-        ValueError: if the points differ in structure, or a leaf in shape; if JAX's integers cannot hold a value.
+        ValueError: if the points differ in structure, or a leaf in shape; if a leaf is no number or array,
+            or JAX's integers cannot hold a value.
     """
     structure, all_leaves = _leaves(points)
     is_fixed = [_is_one_object(leaves) and np.ndim(leaves[0]) > 0 for leaves in all_leaves]
@@ -44,7 +45,8 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
         leaves are equal at all points, every leaf gets the axis, as `jax.vmap` needs an axis.
 
     Raises:
-        ValueError: if the points differ in structure, or a leaf in shape; if JAX's integers cannot hold a value.
+        ValueError: if the points differ in structure, or a leaf in shape; if a leaf is no number or array,
+            or JAX's integers cannot hold a value.
     """
     structure, all_leaves = _leaves(points)
     varies = [not (_is_one_object(leaves) or _are_equal(leaves)) for leaves in all_leaves]
@@ -70,7 +72,7 @@ def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
     all_leaves = list(zip(*(leaves for leaves, _ in trees), strict=True))
     for leaves in all_leaves:
         for leaf in {id(leaf): leaf for leaf in leaves}.values():
-            check_integers("params", leaf)  # JAX would wrap integers of an array
+            check_leaves("params", leaf)  # JAX would wrap integers of an array
         shapes = {np.shape(leaf) for leaf in leaves}
         if len(shapes) > 1:
             raise ValueError(f"params must have leaves of the same shape at all grid points, got {sorted(shapes)}")

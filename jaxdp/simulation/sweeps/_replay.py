@@ -57,7 +57,8 @@ def replay(
     Warns:
         RuntimeWarning: if the replay and the results differ at a checkpoint by more than float rounding, that is by
             more than 1e-5 + 1e-5 * |result|. Then `build` or the version of a package has changed, or a decision
-            depended on the last bit of a float. Nothing is compared if the results do not contain the lane.
+            depended on the last bit of a float. Nothing is compared if the results do not contain the lane, or lack the
+            coordinate `round` or a coordinate of the lane.
 
     Args:
         results: a dataset from `sweep`, in memory or from a file.
@@ -72,8 +73,8 @@ def replay(
         A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
         `action`, `context`, `feedback`, `report` and `public` (the learner's released state after the round). If one of
         these is a pytree and not an array, each leaf is a variable named by its path. The dataset also has the sweep's
-        summed outcomes, hindsight metrics, evaluated recommendations and records. If such a name is already taken, the
-        variable is named `results.NAME`.
+        summed outcomes, hindsight metrics, evaluated recommendations and records. If such a name is already taken, also
+        by a dimension, the variable is named `results.NAME`.
 
     Raises:
         ValueError: if `build` is required and not given; if a value is missing, has an unknown name or is not in the
@@ -113,9 +114,9 @@ def replay(
     )
     lane = _dataset(rounds, num_rounds)
     seeds = np.atleast_1d(results["seed"].values) if "seed" in results.coords else np.asarray([seed])
-    if seed in seeds:  # a selection may lack the replayed lane
-        if "seed" in results.dims:
-            labels["seed"] = seed
+    if "seed" in results.dims:
+        labels["seed"] = seed
+    if seed in seeds and labels.keys() <= results.indexes.keys():  # a selection may lack the lane or its coordinates
         selected = results.sel(labels)
         if "round" in results.coords and "round" not in results.dims:
             selected = selected.expand_dims("round")
@@ -163,8 +164,8 @@ def _dataset(rounds: Mapping[str, Any], num_rounds: int) -> "xr.Dataset":
         ("".join(str(part) for part in (path[0].key, *(jax.tree_util.keystr((entry,)) for entry in path[1:]))), leaf)
         for path, leaf in jax.tree_util.tree_leaves_with_path(rounds["events"])
     ]
-    event_names = dict(events)
-    sums = [(f"results.{name}" if name in event_names else name, leaf) for name, leaf in rounds["sums"].items()]
+    taken = {*dict(events), *(f"{name}_{axis}" for name, leaf in events for axis in range(leaf.ndim - 1))}
+    sums = [(f"results.{name}" if name in taken else name, leaf) for name, leaf in rounds["sums"].items()]
     for name, leaf in (*events, *sums):
         dims = ("round", *(f"{name}_{axis}" for axis in range(leaf.ndim - 1)))
         variables[name] = (dims, leaf[:num_played])
@@ -172,9 +173,9 @@ def _dataset(rounds: Mapping[str, Any], num_rounds: int) -> "xr.Dataset":
 
 
 def _compare(lane: "xr.Dataset", results: "xr.Dataset", names: Iterable[str], checkpoints: Sequence[int]) -> None:
-    rounds = results["round"].values.tolist() if "round" in results.dims else []
+    rounds = results["round"].values.tolist() if "round" in results.indexes else []
     common_rounds = [round_ for round_ in checkpoints if round_ <= lane.sizes["round"] and round_ in rounds]
-    for name in sorted(names):
+    for name in sorted(names) if common_rounds else ():
         replayed = lane[f"results.{name}" if f"results.{name}" in lane else name]
         replayed, recorded = replayed.sel(round=common_rounds).values, results[name].sel(round=common_rounds).values
         if not np.allclose(replayed, recorded, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True):

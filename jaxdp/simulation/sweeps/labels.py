@@ -119,8 +119,9 @@ def empty_dataset(
         allocated, it is in C order and uninitialised.
 
     Raises:
-        ValueError: if an output has the name of an axis or of a coordinate, a coordinate or a dimension of an output
-            has the name of an axis, a coordinate has the wrong length, or a coordinate or dimension has a name in
+        ValueError: if an output has the name of an axis, of a coordinate or of a dimension (such as w_0, the first
+            dimension of an output w without named dimensions), a coordinate or a dimension of an output has the name of
+            an axis, a coordinate has the wrong length, or a coordinate or dimension has a name in
             `jaxdp.validation.RESULT_NAMES`.
     """
     import xarray  # here, to keep `import jaxdp` fast: xarray imports pandas
@@ -129,11 +130,12 @@ def empty_dataset(
     sizes = tuple(len(values) for values in leading_axes.values())
     if clash := set(run.coords) & set(leading_axes):
         raise ValueError(f"coords must not have the name of an axis, got {', '.join(sorted(clash))}")
-    check_coordinates("dims and coords", {*run.coords, *(dim for output in outputs.values() for dim in output.dims)})
+    dims = {dim for output in outputs.values() for dim in output.dims}
+    check_coordinates("dims and coords", {*run.coords, *dims})
     variables = {}
     for name, output in outputs.items():
-        if name in {*leading_axes, *run.coords}:
-            raise ValueError(f"outputs must not have the name of an axis or a coordinate, got {name}")
+        if name in {*leading_axes, *run.coords, *dims}:
+            raise ValueError(f"outputs must not have the name of an axis, a coordinate or a dimension, got {name}")
         clash = set(output.dims) & set(leading_axes)
         if clash:
             raise ValueError(f"dims must not have the name of an axis, got {', '.join(sorted(clash))} for {name}")
