@@ -46,7 +46,8 @@ def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         first, second = int(along.argmax()), int(along.argmin())
         return (first, second), residuals[first] - residuals[second]
 
-    coordinates, pairs = _orthogonalize(arms - arms[:1], choose)  # each difference is rounded only once
+    halves = arms / 2  # exact, and differences of halves do not overflow
+    coordinates, pairs = _orthogonalize(halves - halves[:1], choose)  # each difference is rounded only once
     return coordinates, np.array(pairs, int).reshape(-1, 2)
 
 

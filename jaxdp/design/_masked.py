@@ -241,7 +241,11 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         first `rank` with linearly independent differences and the others (0, 0); and the rank, [] int32.
     """
     num_arms, dim = arms.shape
-    differences = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
+    # Differences of huge arms may overflow, and their reciprocals may be subnormal. If all arms were divided, XLA would
+    # divide their differences instead.
+    is_huge = jnp.max(jnp.abs(arms)) > float(jnp.finfo(arms.dtype).max) / 16
+    small = arms * jnp.where(is_huge, 1 / 16, 1).astype(arms.dtype)
+    differences = jnp.where(active[:, None], small - small[jnp.argmax(active)][None], 0)
     largest = jnp.max(jnp.abs(differences), axis=0)
     differences = differences / jnp.where(largest > 0, largest, 1)[None]
     limit = tolerance(dim, arms.dtype) ** 2 * jnp.max(jnp.sum(differences * differences, axis=1))

@@ -189,6 +189,14 @@ def test_bad_arms(arms, message):
         g_optimal_differences(arms)
 
 
+def test_differences_of_the_largest_arms_do_not_overflow():
+    arms = np.array([[1.0, 0.0], [-1.0, 1.0], [0.0, -1.0]])
+    huge, plain = g_optimal_differences(arms * np.finfo(float).max), g_optimal_differences(arms)
+    np.testing.assert_array_equal(huge.pairs, plain.pairs)
+    np.testing.assert_array_equal(huge.weights, plain.weights)
+    assert g_optimal_differences([[1e308, 0], [-1e308, 1e308]]).rank == 1
+
+
 def test_bad_points_and_gaps():
     with pytest.raises(ValueError, match="points must not all be 0, got 2 of them"):
         g_optimal(np.zeros((2, 3)))

@@ -151,6 +151,15 @@ def test_arms_that_are_not_finite():
     assert np.isfinite(without.weights).all()
 
 
+def test_differences_of_the_largest_arms_do_not_overflow():
+    largest = float(jnp.finfo(DTYPE).max)
+    arms = np.asarray([[1, 0, 0], [-1, 1, 0], [0, 0, 1], [0.5, -1, -1]] * 3, DTYPE)
+    found, plain = SINGLE(arms * DTYPE(largest), np.ones(12, bool)), SINGLE(arms, np.ones(12, bool))
+    assert int(found.rank) == int(plain.rank) == 3
+    np.testing.assert_array_equal(found.weights, plain.weights)
+    assert found.value == plain.value
+
+
 def test_one_hot_arms_need_every_pair():
     """Checks that all pairs have equal weight at the optimum; rank 19 of 20 dimensions, 190 pairs in 209 slots."""
     found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(jnp.eye(20, dtype=DTYPE), jnp.ones(20, bool))
