@@ -48,7 +48,7 @@ def test_a_plan_with_its_picture_and_its_file(log, tmp_path):
 def test_the_printed_confidence_is_not_rounded():
     plan = abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="local", failure_prob=1e-3)
     bits = np.arange(100, dtype=np.int8) % 2
-    arms = Arms(bits, bits, ("old", "new"), np.repeat(np.int8([0, 1]), 100))
+    arms = Arms(bits, bits, ("old", "new"), np.repeat(np.asarray([0, 1], np.int8), 100))
     assert ", 99.9% interval" in evaluate(plan, "anytime", arms, seed=0)
 
 
