@@ -162,4 +162,4 @@ def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name)
             environment=environment,
             engine=engine,
         )
-    refused("must give real outcomes, got complex64", environment=answers(complex_plays), engine=engine)
+    refused("must give real outcomes, got complex", environment=answers(complex_plays), engine=engine)
