@@ -3,7 +3,9 @@
 Commands import their modules when they are called, so that help appears quickly.
 """
 
+import atexit
 import contextlib
+import gc
 import os
 import shutil
 import sys
@@ -368,6 +370,9 @@ def main() -> None:
     A ValueError, OSError or MemoryError, which the user can correct, is printed with its notes and without a traceback.
     The exit code is then 2.
     """
+    # Traced programs are millions of objects that live until the end: collect garbage seldom, and not at the end.
+    gc.set_threshold(50_000, 20, 20)
+    atexit.register(gc.freeze)
     warnings.showwarning = show_warning
     try:
         app(prog_name="jaxdp")

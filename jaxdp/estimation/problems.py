@@ -33,9 +33,15 @@ KNOWLEDGE = ("radius", "feature_norm")
 
 @pytree_dataclass
 class GaussianParams:
-    """Values that a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
+    """Values that a sweep may vary.
+
+    Attributes:
+        ridge: [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I.
+        parameter_norm: [] float > 0, B, the maximum norm of the reward parameter; infinity if it is not rescaled.
+    """
 
     ridge: Scalar
+    parameter_norm: Scalar
 
 
 @factory
@@ -58,7 +64,7 @@ def gaussian_rewards(
         feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
             None leaves features unchanged, and L is then their largest norm.
         parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
-            leaves the parameter unchanged.
+            leaves the parameter unchanged. The default of `params`.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators: "radius" and "feature_norm". "radius" is the true
             parameter's norm, which no analyst knows; leave it out to compare with estimators that do not take a radius.
@@ -68,11 +74,12 @@ def gaussian_rewards(
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each []. Its
-        `params` take ridge (default 0), the lambda of the semi-norm.
+        `params` take ridge (default 0), the lambda of the semi-norm, and parameter_norm (infinity leaves the parameter
+        unchanged).
 
     Raises:
         ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is a string or contains
-            another name. The result's `params` raises this error if ridge < 0.
+            another name. The result's `params` raises this error if ridge < 0 or parameter_norm is not > 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
@@ -88,7 +95,6 @@ def gaussian_rewards(
         dim=dim,
         link=link,
         feature_norm=feature_norm,
-        parameter_norm=parameter_norm,
         zero_sum=zero_sum,
     )
     return _reward_problem(draw, lambda features: features, known, feature_norm, parameter_norm)
@@ -116,7 +122,7 @@ def plackett_luce_rewards(
         feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
             None leaves features unchanged, and L is then their largest norm.
         parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
-            leaves the parameter unchanged.
+            leaves the parameter unchanged. The default of `params`.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 
@@ -143,7 +149,6 @@ def plackett_luce_rewards(
         dim=dim,
         rankings=rankings,
         feature_norm=feature_norm,
-        parameter_norm=parameter_norm,
         zero_sum=zero_sum,
     )
 
@@ -155,33 +160,35 @@ def plackett_luce_rewards(
 
 
 def _reward_problem(
-    draw: Callable[[jax.Array], RewardData | ChoiceData],
+    draw: Callable[..., RewardData | ChoiceData],
     differential: Callable[[jax.Array], jax.Array],
     known: tuple[str, ...],
     feature_norm: float | None,
     parameter_norm: float | None,
 ) -> Problem:
-    """Builds a problem with data sets from `draw`; `known` and the norms are as for `gaussian_rewards`.
+    """Builds a problem with data sets `draw(key, parameter_norm=...)`.
 
-    `differential` maps features to [rows, dim] float for the semi-norm.
+    `known` and the norms are as for `gaussian_rewards`. `differential` maps features to [rows, dim] float for the
+    semi-norm.
     """
     if isinstance(known, str):
         raise ValueError(f"known must be a tuple of names, got {known!r}")
     for name in known:
         check_choice("known", name, KNOWLEDGE)
-    if parameter_norm is not None:
-        check_above("parameter_norm", parameter_norm, 0.0)
+    default_norm = np.inf if parameter_norm is None else check_above("parameter_norm", parameter_norm, 0.0)
     if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
         known = tuple(name for name in known if name != "feature_norm")
     feature_names = tuple(name for name in known if name == "feature_norm" and feature_norm is None)
     world_names = tuple(name for name in known if name not in feature_names)
 
-    def params(*, ridge: float = 0.0) -> GaussianParams:
-        return GaussianParams(ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)))
+    def params(*, ridge: float = 0.0, parameter_norm: float = default_norm) -> GaussianParams:
+        return GaussianParams(
+            ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)),
+            parameter_norm=scalar_leaf("parameter_norm", check_above("parameter_norm", parameter_norm, 0.0)),
+        )
 
     def sample(key, params: GaussianParams) -> Sample:
-        del params
-        data = draw(key)
+        data = draw(key, parameter_norm=params.parameter_norm)
         knowledge = {"radius": jnp.linalg.norm(data.parameter), "feature_norm": data.feature_norm}
         world, features = ({name: knowledge[name] for name in names} for names in (world_names, feature_names))
         return Sample(data.features, data.labels, data.parameter, world, features)

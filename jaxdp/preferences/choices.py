@@ -35,7 +35,7 @@ def gaussian_choices(
     dim: int,
     rankings: bool = False,
     feature_norm: float | None = None,
-    parameter_norm: float | None = None,
+    parameter_norm: float | jax.Array | None = None,
     zero_sum: bool = False,
 ) -> ChoiceData:
     """Draws choices from a Plackett-Luce model with standard Gaussian features and parameter.
@@ -55,7 +55,7 @@ def gaussian_choices(
             φ is rescaled. With None, L is the largest norm of the drawn φ. If only the labels are private, L is public,
             and may be used like a bound that is known in advance.
         parameter_norm: B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With None, θ* is
-            not rescaled.
+            not rescaled. May be traced.
         zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled.
 
     Returns:

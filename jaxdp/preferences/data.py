@@ -37,7 +37,7 @@ def gaussian_comparisons(
     dim: int,
     link: Link = logistic,
     feature_norm: float | None = None,
-    parameter_norm: float | None = None,
+    parameter_norm: float | jax.Array | None = None,
     zero_sum: bool = False,
 ) -> RewardData:
     """Draws comparisons with standard Gaussian features and parameter.
@@ -56,7 +56,7 @@ def gaussian_comparisons(
             φ is rescaled. With None, L is the largest norm of the drawn φ. If only the labels are private, L is public,
             and may be used like a bound that is known in advance.
         parameter_norm: B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With None, θ* is
-            not rescaled.
+            not rescaled. May be traced.
         zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled, so that <1, θ*> = 0.
 
     Returns:
@@ -96,13 +96,15 @@ def gaussian_comparisons(
     return RewardData(features, sample_comparisons(key_labels, margins, link), parameter, bound)
 
 
-def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, zero_sum: bool) -> jax.Array:
+def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | jax.Array | None, zero_sum: bool) -> jax.Array:
     """Draws θ* from N(0, I), [dim] float; centres it if zero_sum, and clips its norm unless parameter_norm is None."""
     parameter = jax.random.normal(key, (dim,))
     if zero_sum:
         parameter = parameter - parameter.mean()
     if parameter_norm is not None:
-        parameter = clip_norm(parameter, check_above("parameter_norm", parameter_norm, 0.0))
+        if not isinstance(parameter_norm, Tracer):
+            check_above("parameter_norm", parameter_norm, 0.0)  # pyright: ignore[reportArgumentType]
+        parameter = clip_norm(parameter, parameter_norm)
     return parameter
 
 

@@ -239,17 +239,21 @@ def advise(
         return run_of(setting, entry, sizes, horizons_of[learner], delta, value, reports)
 
     instances = list(setting.instances)
+    first_name, *other_names = algorithms
+    slow_names = [name for name in setting.slow if name in other_names]
+    order = [first_name, *slow_names, *(name for name in other_names if name not in slow_names)]
     with listening:
         results = sweep(
             build,
             axes={"epsilon": epsilons, **({setting.value: list(setting.instances.values())} if setting.value else {})},
-            static_axes={"learner": list(algorithms), **({} if setting.value else {"instance": instances})},
+            static_axes={"learner": order, **({} if setting.value else {"instance": instances})},
             num_seeds=num_seeds,
             key=key,
             tile_size=cpu_tile(min(lanes, setting.tile), scheduling),
             **scheduling,
         )
     results = results.rename({setting.value: "instance"}) if setting.value else results
+    results = results.sel(learner=list(algorithms))
     texts = {
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],

@@ -59,6 +59,8 @@ class Problem(NamedTuple):
         visits: the schedule of people's visits if candidates have claims for a person; None if candidates have their
             registered claims.
         tile: maximum number of lanes in a tile on a CPU.
+        slow: names of candidates that compile or run for long, in the order in which they start, after the first
+            candidate. Others are traced while these compile and run.
     """
 
     title: str
@@ -76,6 +78,7 @@ class Problem(NamedTuple):
     fixed: Mapping[str, float] = {}
     visits: Visits | None = None
     tile: int = 256
+    slow: Sequence[str] = ()
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
@@ -158,8 +161,9 @@ def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any) -> Run:
     return dataclasses.replace(outputs, params=params)
 
 
-def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: float) -> Run:
-    problem = gaussian_rewards(num_samples=labels, dim=sizes["dim"], feature_norm=FEATURE_NORM, parameter_norm=instance)
+def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: Any) -> Run:
+    del instance
+    problem = gaussian_rewards(num_samples=labels, dim=sizes["dim"], feature_norm=FEATURE_NORM)
     run = estimation_run({"estimator": estimator}, problem)
 
     def losses(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -182,6 +186,18 @@ def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) 
     arms, it is proportional to their number.
     """
     return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
+
+
+def _seconds_of_duels(learner: Learner, sizes: Sizes) -> float:
+    """Returns the approximate time in seconds, on one core, per lane-round.
+
+    Every round of `rucb` and `double_thompson` computes bounds of all pairs of arms, also in blocks, and
+    `double_thompson` draws from the posteriors of all pairs.
+    """
+    arms, made_by = max(1.0, sizes["num_arms"] / 10), str(learner.made_by)  # a learner for a person names its learner
+    if "double_thompson(" in made_by:
+        return 3e-6 * arms**2
+    return 600e-9 * arms if "rucb(" in made_by else _seconds_of_arms(learner, sizes)
 
 
 def _seconds_of_contexts(learner: Learner, sizes: Sizes) -> float:
@@ -244,10 +260,11 @@ PROBLEMS = {
         horizon=10**6,
         candidates=_duelers,
         play=partial(_regret, world=lambda num_arms: dueling.utility_duels(np.linspace(1, 0, num_arms))),
-        seconds=_seconds_of_arms,
+        seconds=_seconds_of_duels,
         value="link_scale",
         instances={"easy": 8.0, "hard": 1.0},
         instances_text="utilities are evenly spaced, and users are sure or unsure of them",
+        slow=("double_thompson_blocks", "double_thompson", "ebs_elimination", "ebs_elimination_gaussian"),
     ),
     "experts": Problem(
         title="prediction from experts",
@@ -268,6 +285,7 @@ PROBLEMS = {
         candidates=_estimators,
         play=_estimate,
         seconds=_seconds_of_labels,
+        value="parameter_norm",
         instances={"sure": 8.0, "unsure": 1.0},
         instances_text=f"features are normal, scaled down to norm {FEATURE_NORM:g}; users are sure or unsure of the "
         "better item",
@@ -313,7 +331,7 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
 
 SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a program, while others are compiled
 SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
-FEWEST_ROUNDS = 1000
+FEWEST_ROUNDS = 5000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float, fewest: int = FEWEST_ROUNDS) -> int:

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+import jaxdp
 from jaxdp.__main__ import app
 from jaxdp.core import Learner
 from jaxdp.estimation import gaussian_rewards, mle_rr
@@ -268,9 +269,34 @@ def test_rounds_that_can_be_afforded():
     assert affordable([0.0], 10**12, 100, 10) == 10**12
     assert affordable([500e-9, 0.0], 10**6, 100, 10) == 200_000
     assert affordable([500e-9, 0.0], 10**6, 100, 1) == 20_000
-    assert affordable([500e-9], 10**6, 100, 1e-9) == 1000
+    assert affordable([500e-9], 10**6, 100, 1e-9) == 5000
     assert affordable([500e-9], 10**6, 100, 1e-9, 20_010) == 20_010, "10 rounds for each of 2,001 arms"
     assert affordable([500e-9], 5000, 100, 10) == 5000
+
+
+def test_posteriors_of_all_pairs_take_longer_than_rounds_also_for_persons():
+    seconds = advise_problems.PROBLEMS["duels"].seconds
+    learners = jaxdp.dueling.double_thompson(num_arms=10), jaxdp.dueling.rucb(num_arms=10, release="blocks")
+    each = [seconds(learner, {"num_arms": 10}) for learner in learners]
+    persons = [jaxdp.per_person(learner, reports=1, rest="act") for learner in learners]
+    of_persons = [seconds(learner, {"num_arms": 10}) for learner in persons]
+    assert of_persons == each
+    assert each[0] > each[1] > seconds(jaxdp.dueling.ebs_elimination(num_arms=10, horizon=100), {"num_arms": 10})
+
+
+@pytest.mark.slow
+def test_slow_candidates_start_second_and_results_have_the_registered_order(monkeypatch):
+    for problem in advise_problems.PROBLEMS.values():
+        assert {*problem.slow} <= {*problem.candidates()}
+    names = ["explore_then_commit", "ucb_central", "thompson_central"]
+    asked = {**SMALL, "num_seeds": 5, "learner": names, "key": jax.random.key(0)}
+    expected = advise(**asked)
+    monkeypatch.setitem(
+        advise_problems.PROBLEMS, "bandit", advise_problems.PROBLEMS["bandit"]._replace(slow=("thompson_central",))
+    )
+    results = advise(**asked)
+    xr.testing.assert_equal(results, expected)
+    assert results.learner.values.tolist() == names
 
 
 def test_seconds_shorten_the_horizon_for_all_candidates(monkeypatch):

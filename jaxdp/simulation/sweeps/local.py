@@ -25,6 +25,7 @@ FEWEST_CHUNKS = 4  # minimum number of chunks of a program for each process, if 
 FEWEST_TILES_TO_TIME = 32
 MOST_AHEAD = 4  # programs that are compiled before their turn, if there are two cores or more; each takes memory
 LONG = 60.0  # seconds; a message announces tiles that take longer
+MOMENT = 1.0  # seconds that a call waits for a tile of the first chunk before it traces another program
 LOG = logging.getLogger("jaxdp")
 
 
@@ -88,6 +89,7 @@ class LocalSource:
         chunks_of = {program: [chunk for chunk in requested if chunk.program == program] for program in programs}
         to_compile, to_check, to_start = deque(programs), set(programs), deque(programs)
         started: dict[int, Started] = {}
+        is_first = True
 
         def prepare() -> bool:  # returns whether there was something to do
             if not (to_compile and self._ahead):
@@ -113,6 +115,8 @@ class LocalSource:
 
         def work_until_done(awaited: Future[Any]) -> None:
             while not awaited.done():
+                if is_first and awaited not in self._compiling.values():
+                    wait([awaited], MOMENT)  # so that the first results do not wait for another program to be traced
                 if not (start_next() or prepare()):
                     pending = {future for future in (*self._compiling.values(), *running()) if not future.done()}
                     if not to_start or pending <= {awaited}:
@@ -129,7 +133,9 @@ class LocalSource:
                     started[program] = runner.start(chunks_of[program])
                 computed = runner.chunks(chunks_of[program], self._report.advance, work_until_done, started[program])
                 with self._report.running(self._running(program)), contextlib.closing(computed):
-                    yield from computed
+                    for chunk in computed:
+                        is_first = False
+                        yield chunk
                 del started[program]
                 self._runners.pop(program)
                 self._plan.release(program)

@@ -301,6 +301,7 @@ ELSEWHERE = {
     "bandits/_ucb.py": "the same",
     "bandits/contextual/_generalized_linear.py": "the same",
     "bandits/contextual/_linear_ucb.py": "the same",
+    "bandits/contextual/_model.py": "the same",
     "bandits/convex/_ball.py": "the same",
     "bandits/convex/_ball_kernels.py": "the same",
     "bandits/convex/_barrier_smooth.py": "the same",

@@ -64,7 +64,7 @@ def test_runs_are_equal(name, monkeypatch):
     make, values = LEARNERS[name]
     kernels = losses_of_plays(make(), values)
     plain = {
-        "keep_lane_layout": lambda state: state,
+        "keep_lane_layout": lambda state, *layout: state,
         "add_losses": compensated.add,
         "select": lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both),
     }
