@@ -63,8 +63,8 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     values = jnp.clip(values, -LARGEST, LARGEST)
     high, low = (values.dtype.type(part) for part in _LN2[values.dtype.itemsize])
     power = -jnp.round(values * values.dtype.type(1 / np.log(2)))
-    rest = jnp.clip(-((values + power * high) + power * low), -0.36, 0.36)  # rounding errors of large values exceed it
-    return expm1_near_0(rest), power.astype(jnp.int32)
+    exponent = jnp.clip(-((values + power * high) + power * low), -0.36, 0.36)  # rounding of large values exceeds it
+    return expm1_near_0(exponent), power.astype(jnp.int32)
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:

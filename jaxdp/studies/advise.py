@@ -252,8 +252,7 @@ def advise(
             tile_size=cpu_tile(min(lanes, setting.tile), scheduling),
             **scheduling,
         )
-    results = results.rename({setting.value: "instance"}) if setting.value else results
-    results = results.sel(learner=list(algorithms))
+    results = results.rename({setting.value: "instance"} if setting.value else {}).sel(learner=list(algorithms))
     texts = {
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],
