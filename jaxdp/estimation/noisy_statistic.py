@@ -5,6 +5,7 @@ and the sum is an integer number of steps. The noise covers the change that roun
 unit. "The paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -188,16 +189,21 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         The multiplier, >= 0.
 
     Raises:
-        ValueError: if epsilon, delta or constants is out of range, or constants is "classical" at finite epsilon >= 1.
+        ValueError: if epsilon, delta or constants is out of range; constants is "classical" at finite epsilon >= 1; or
+            epsilon is so small that the multiplier overflows.
     """
-    check_epsilon(epsilon)
+    epsilon = check_epsilon(epsilon)
     check_delta(delta)
     check_choice("constants", constants, CONSTANTS)
     if constants == "analytic":
         return analytic_gaussian(epsilon, delta)
     if constants == "classical":
         return classical_gaussian(epsilon, delta)
-    return float(np.sqrt(8 * np.log(2 / delta) / epsilon**2 + 4 / epsilon))  # DP-Reward, Theorem 5.2; 0 at infinity
+    # DP-Reward, Theorem 5.2: the square is 8 ln(2 / delta) / epsilon^2 + 4 / epsilon; 0 at infinity
+    multiplier = math.hypot(math.sqrt(8 * math.log(2 / delta)) / epsilon, 2 / math.sqrt(epsilon))
+    if math.isinf(multiplier):
+        raise ValueError(f"epsilon must be large enough for the noise to be finite, got {epsilon}")
+    return multiplier
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:

@@ -5,6 +5,7 @@ noise. With weights w_i = min(1, cut / |x_i|) the sensitivity is at most the cut
 stays consistent for any such weights, since they depend only on features.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -206,12 +207,12 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
         >>> quieter_noise(epsilon=0.1, delta=1e-6, dim=10), quieter_noise(epsilon=0.01, delta=1e-6, dim=10)
         ('k_norm', 'gaussian')
     """
-    check_epsilon(epsilon)
+    epsilon = check_epsilon(epsilon)
     check_count("dim", dim)
     if delta == 0:
         return "k_norm"
     stddev = analytic_gaussian(epsilon, delta)
-    return "k_norm" if np.isfinite(epsilon) and (dim + 1) / epsilon**2 < stddev**2 else "gaussian"
+    return "k_norm" if np.isfinite(epsilon) and math.sqrt(dim + 1) / epsilon < stddev else "gaussian"
 
 
 def check_weights(weights: str) -> bool:

@@ -12,15 +12,17 @@ import numpy as np
 from jax import lax
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Scalar
+from jaxdp.core import Scalar, default_float
 from jaxdp.estimation.large import Moments, block_lengths, whiten_blocks
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.numerics.eigen import eigh
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.preferences.persons import count_labels
-from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite
+from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite, check_positive
 
 GEOMETRIES = ("isotropic", "whitened")
+_SIZES = {4: (1e-12, 1e16), 8: (1e-60, 1e60)}  # range of the largest entry, so that squares fit, by bytes of a float
+_WIDEST = 1e30  # largest finite guess of the margins' standard deviation
 _HALVINGS = np.arange(0, 60.5, 0.5)  # number of halvings of the largest ridge, for each ridge on the grid
 
 
@@ -122,18 +124,18 @@ def predicted_margin_errors(
         features: [num_samples, dim] float, public.
         epsilon: in (0, inf].
         delta: in (0, 1), for the Gaussian noise.
-        margin_stddev: B, a guess of the margins' standard deviation, finite and > 0.
+        margin_stddev: B, a guess of the margins' standard deviation, in (0, 1e30].
         persons: [num_samples] public ids, for `privacy_unit="person"`; None means that the unit is one label.
 
     Returns:
         Root mean squared errors of margins: "randomized_response" (`debiased_rr`), "gaussian" and "k_norm"
         (`objective_perturbation` with geometry="whitened"), and "isotropic" (`objective_perturbation` with isotropic
         Gaussian noise). The last three are at their best ridges on a grid. All are first-order predictions for many
-        samples, without weights.
+        samples, without weights. An error that overflows, at a tiny epsilon, is infinity.
 
     Raises:
-        ValueError: if features are not a finite table with an entry other than 0, persons are not one id per sample, or
-            a value is out of range.
+        ValueError: if features are not a finite table with a largest absolute entry in [1e-12, 1e16], or in 64-bit mode
+            in [1e-60, 1e60]; persons are not one id per sample; or a value is out of range.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
@@ -141,13 +143,10 @@ def predicted_margin_errors(
         >>> print({name: f"{error:.2f}" for name, error in errors.items()})
         {'randomized_response': '0.32', 'gaussian': '0.20', 'k_norm': '0.17', 'isotropic': '0.20'}
     """
-    check_epsilon(epsilon)
+    epsilon = np.float64(check_epsilon(epsilon))
     check_delta(delta)
-    if not math.isfinite(check_above("margin_stddev", margin_stddev, 0.0)):
-        raise ValueError(f"margin_stddev must be finite, got {margin_stddev}")
+    _check_guess(margin_stddev)
     rows = _table(features)
-    if not rows.any():
-        raise ValueError("features must not all be 0, got zeros only")
     if persons is not None and np.shape(persons) != rows.shape[:1]:
         raise ValueError(f"persons must have one id per sample, {len(rows)}, got shape {np.shape(persons)}")
     white = whiten_blocks(rows, Moments.of(rows))
@@ -158,14 +157,15 @@ def predicted_margin_errors(
     reach, longest = (float(block_lengths(table, index).max()) for table in (white.features, rows))
     spectrum, rank = white.spectrum, int(np.sum(white.largest > 0))
     count, curvature = len(rows), float(_curvature(margin_stddev))
-    stddev = analytic_gaussian(epsilon, delta)
-    label_variance = np.mean(0.25 / np.tanh(budgets / 2) ** 2) - 0.25 + curvature
-    errors = {
-        "randomized_response": rank * label_variance / (count * curvature**2),
-        "gaussian": _least_error(spectrum, count, (stddev * reach) ** 2, margin_stddev),
-        "k_norm": _least_error(spectrum, count, (rank + 1) * (reach / epsilon) ** 2, margin_stddev),
-        "isotropic": _least_error(spectrum, count, (stddev * longest) ** 2, margin_stddev, whitened=False),
-    }
+    stddev = np.float64(analytic_gaussian(float(epsilon), delta))
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        label_variance = np.mean(0.25 / np.tanh(budgets / 2) ** 2) - 0.25 + curvature
+        errors = {
+            "randomized_response": rank * label_variance / (count * curvature**2),
+            "gaussian": _least_error(spectrum, count, (stddev * reach) ** 2, margin_stddev),
+            "k_norm": _least_error(spectrum, count, (rank + 1) * (reach / epsilon) ** 2, margin_stddev),
+            "isotropic": _least_error(spectrum, count, (stddev * longest) ** 2, margin_stddev, whitened=False),
+        }
     return {name: float(np.sqrt(error)) for name, error in errors.items()}
 
 
@@ -184,10 +184,11 @@ def predicted_ridge(
         delta: in (0, 1).
         sensitivity: sensitivity of the statistic, finite and > 0; None means the largest norm of a row, for one label,
             which must not be 0.
-        margin_stddev: B, a guess of the margins' standard deviation, > 0; infinity gives 0.
+        margin_stddev: B, a guess of the margins' standard deviation, in (0, 1e30]; infinity gives 0.
 
     Raises:
-        ValueError: if features are not a finite table, or a value is out of range.
+        ValueError: if features are not a table as for `predicted_margin_errors`, a value is out of range, or the
+            variance of the noise overflows.
 
     Examples:
         >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
@@ -197,28 +198,47 @@ def predicted_ridge(
     """
     check_epsilon(epsilon)
     check_delta(delta)
-    check_above("margin_stddev", margin_stddev, 0.0)
+    if not math.isinf(check_above("margin_stddev", margin_stddev, 0.0)):
+        _check_guess(margin_stddev)
     rows = _table(features)
     longest = float(block_lengths(rows, None).max()) if sensitivity is None else sensitivity
     if not math.isfinite(check_above("sensitivity", longest, 0.0)):
         raise ValueError(f"sensitivity must be finite, got {longest}")
     if np.isinf(margin_stddev):
         return 0.0
-    spectrum, variance = np.linalg.eigvalsh(Moments.of(rows).second), (analytic_gaussian(epsilon, delta) * longest) ** 2
-    grid, errors = _ridge_errors(np.maximum(spectrum, 0), (len(rows),) * 2, variance, margin_stddev, whitened=False)
+    spectrum = np.linalg.eigvalsh(Moments.of(rows).second)
+    with np.errstate(over="ignore", under="ignore"):
+        variance = np.square(np.float64(analytic_gaussian(epsilon, delta)) * longest)
+        if not np.isfinite(variance):
+            raise ValueError(
+                f"sensitivity must be small enough for a finite variance of noise at epsilon {epsilon:g}, got {longest}"
+            )
+        grid, errors = _ridge_errors(np.maximum(spectrum, 0), (len(rows),) * 2, variance, margin_stddev, whitened=False)
     return float(grid[np.argmin(errors)])
+
+
+def _check_guess(margin_stddev: float) -> None:
+    if check_positive("margin_stddev", margin_stddev) > _WIDEST:
+        raise ValueError(f"margin_stddev must be <= {_WIDEST:g}, got {margin_stddev}")
 
 
 def _table(features: ArrayLike) -> np.ndarray:
     rows = check_finite("features", features)
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"features must have shape [num_samples, dim] with sizes >= 1, got {rows.shape}")
+    largest, (lower, upper) = max(float(rows.max()), -float(rows.min())), _SIZES[default_float().itemsize]
+    if largest == 0:
+        raise ValueError("features must not all be 0, got zeros only")
+    if not lower <= largest <= upper:
+        raise ValueError(f"features must have a largest absolute entry in [{lower:g}, {upper:g}], got {largest:g}")
     return rows
 
 
 def _least_error(
     spectrum: np.ndarray, count: int, variance: float, margin_stddev: float, *, whitened: bool = True
 ) -> float:
+    if math.isinf(variance):
+        return math.inf
     _, errors = _ridge_errors(spectrum, (count, count), variance, margin_stddev, whitened=whitened)
     return float(np.min(errors))
 

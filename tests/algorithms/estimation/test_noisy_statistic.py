@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from jaxdp.estimation import objective_perturbation, plackett_luce_objective_perturbation
-from jaxdp.estimation.noisy_statistic import check_release, exact_statistic, noise_stddev, release_statistic
+from jaxdp.estimation.noisy_statistic import (
+    check_release,
+    exact_statistic,
+    noise_multiplier,
+    noise_stddev,
+    release_statistic,
+)
 from jaxdp.estimation.public_weights import effective_cut, feature_norms
 from jaxdp.numerics.fixed_point import in_64_bits
 
@@ -158,3 +164,11 @@ def test_the_error_of_an_exact_sum_bounds_what_its_rounding_adds():
     (total, error), (other, _) = run(thirds), run(changed)
     change = Fraction(float(other[0])) - Fraction(float(total[0])) + 1 + Fraction(float(thirds[0, 0]) / 3)
     assert 2.0**-60 < abs(change) <= float(error)
+
+
+def test_the_papers_multiplier_at_extreme_budgets():
+    assert noise_multiplier(1e200, 1e-6, "paper") == pytest.approx(2e-100)
+    assert noise_multiplier(1e-200, 1e-6, "paper") == pytest.approx(math.sqrt(8 * math.log(2e6)) * 1e200)
+    assert noise_multiplier(math.inf, 1e-6, "paper") == 0
+    with pytest.raises(ValueError, match="epsilon must be large enough for the noise to be finite, got 1e-310"):
+        noise_multiplier(1e-310, 1e-6, "paper")

@@ -253,6 +253,7 @@ def test_the_quieter_noise_is_the_one_of_smaller_variance():
             assert quieter_noise(epsilon=epsilon, delta=DELTA, dim=dim) == ("k_norm" if quieter else "gaussian")
     assert quieter_noise(epsilon=np.inf, delta=DELTA, dim=2) == "gaussian"
     assert quieter_noise(epsilon=0.1, delta=0.0, dim=5) == "k_norm"
+    assert quieter_noise(epsilon=1e-200, delta=DELTA, dim=2) == "gaussian"
 
 
 def test_claims():

@@ -218,3 +218,21 @@ def test_what_whitened_noise_does_not_support_is_refused():
         predicted_margin_errors(features, **BUDGET, margin_stddev=math.inf)
     with pytest.raises(ValueError, match="sensitivity must be finite, got inf"):
         predicted_ridge(features, **BUDGET, sensitivity=math.inf)
+    with pytest.raises(ValueError, match="sensitivity must be small enough for a finite variance of noise at epsilon"):
+        predicted_ridge(features, **BUDGET, sensitivity=1e200)
+    with pytest.raises(ValueError, match="features must not all be 0, got zeros only"):
+        predicted_ridge(np.zeros((3, 2)), **BUDGET, sensitivity=1.0)
+    for predict in (predicted_margin_errors, predicted_ridge):
+        with pytest.raises(ValueError, match=r"margin_stddev must be <= 1e\+30, got 1e\+200"):
+            predict(features, **BUDGET, margin_stddev=1e200)
+        for size in (1e200, 1e-200):
+            with pytest.raises(ValueError, match="features must have a largest absolute entry in"):
+                predict(np.full((3, 2), size), **BUDGET)
+
+
+def test_predictions_at_a_tiny_epsilon():
+    features = np.random.default_rng(0).normal(size=(50, 3)) * [1, 1, 0]
+    errors = predicted_margin_errors(features, epsilon=1e-200, delta=1e-6, persons=np.arange(50) // 2)
+    assert errors["randomized_response"] == errors["k_norm"] == math.inf
+    assert 0 < errors["gaussian"] < math.inf  # delta alone bounds the noise
+    assert 0 < predicted_ridge(features, epsilon=1e-200, delta=1e-6) < math.inf

@@ -205,6 +205,12 @@ def test_claims_are_within_the_budget_and_use_it(accounting):
     assert int(learner.params(**given).budget) > 0
 
 
+def test_a_resample_may_cost_nothing():
+    tiny = float(np.sqrt(jnp.finfo(jax.dtypes.canonicalize_dtype(float)).tiny)) / 1e10  # its square is 0 in this type
+    params = lazy_weights(num_experts=2, horizon=10).params(epsilon=1.0, delta=1e-6, learning_rate=tiny)
+    assert params.budget == -(-10 // int(params.batch)) - 1
+
+
 @pytest.mark.precision
 def test_claims_say_where_weights_drift():
     """Checks for a bound at few rounds; at very many there is none in 32 bits if sequences switch, as is said."""
