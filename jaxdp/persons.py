@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxdp.checks import check_made
 from jaxdp.core import BestActionFn, Guarantee, Interface, Learner, State, Visit, factory
 from jaxdp.core.interface import is_space
 from jaxdp.core.person_values import person_claim, record_values
@@ -170,6 +171,7 @@ def with_unit(learner: Learner, unit: str, reports: int = 1) -> Learner:
             learner by `jaxdp.person_means`, which has no `reports`).
     """
     check_choice("unit", unit, UNITS)
+    check_made("learner", learner, Learner)
     if learner.reports is None and learner.visits is None:
         if unit == "round":
             return learner

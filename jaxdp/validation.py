@@ -219,6 +219,7 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
             f"{name} must be an integer that is known on the host, got a traced number: pass it outside of jax.jit and "
             "jax.vmap, or as a static argument"
         )
+    refuse_masked(name, value)
     is_array = isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape
     is_key = is_array and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
     plain: Any = value.item() if is_array and not is_key else value
@@ -339,7 +340,12 @@ def _number(name: str, value: object) -> float:
             f"{name} must be a number that is known on the host, got a traced number: make params outside of jax.jit "
             "and jax.vmap; run.points(epsilon=[0.1, 1.0]) makes params of several points, to map over"
         )
-    if isinstance(value, str | bytes | bool | np.bool_ | list | tuple) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
+    dtype = getattr(value, "dtype", None)
+    has_other_dtype = dtype is not None and not (
+        jnp.issubdtype(dtype, np.integer) or jnp.issubdtype(dtype, np.floating)
+    )
+    is_other = has_other_dtype or isinstance(value, str | bytes | bool | list | tuple)
+    if is_other or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)  # pyright: ignore[reportArgumentType]

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from jaxdp.validation import check_count, check_epsilon, refuse_masked, refuse_private
+from jaxdp.validation import check_count, check_epsilon, check_positive, refuse_masked, refuse_private
 
 WORDS = 2**64
 LARGEST_EPSILON = 64  # the threshold is 1 from epsilon = 44.4 on
@@ -128,9 +128,8 @@ def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]
         >>> len(noise), type(noise[0])
         (2, <class 'int'>)
     """
-    if not 0 < variance < math.inf:
-        raise ValueError(f"variance must be in (0, inf), got {variance}")
-    exact = Fraction(variance)
+    rounded_variance = check_positive("variance", variance)
+    exact = Fraction(variance if isinstance(variance, int | float | Fraction) else rounded_variance)
     return [draw_gaussian(exact, secrets.randbelow) for _ in range(check_count("size", size, 0))]
 
 

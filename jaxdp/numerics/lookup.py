@@ -49,11 +49,12 @@ def nth_true(flags: jax.Array, number: jax.Array) -> jax.Array:
 
     Args:
         flags: [n] bool.
-        number: [] integer, >= 0, of a dtype that can represent n.
+        number: [] integer, >= 0. n < 2^31 unless its dtype has 64 bits.
 
     Returns:
         [] int32.
     """
+    number = widen_index(number)
     return jnp.sum(jnp.cumsum(flags, dtype=number.dtype) <= number, dtype=jnp.int32)
 
 

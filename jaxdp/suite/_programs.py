@@ -72,7 +72,7 @@ def code_hash(name: str) -> str:
     """
     factory, _ = resolve(name)
     module = name.partition(":")[0]
-    files = [sys.modules[module].__file__] if ":" in name else []
+    files = [getattr(sys.modules[module], "__file__", None)] if ":" in name else []
     with contextlib.suppress(TypeError):  # an instance of a class has no source file
         files.append(inspect.getsourcefile(inspect.unwrap(factory)))
     programs = [_without_comments(Path(file).read_bytes()) for file in dict.fromkeys(files) if file]

@@ -18,6 +18,7 @@ from jaxdp.testing.equations import content_of, indices_of, inner_of, is_integer
 
 # Operations that return the same keys.
 SAME = {"reshape", "squeeze", "transpose", "expand_dims", "copy", "copy_p", "convert_element_type", "device_put", "rev"}
+COPIES = {"broadcast_in_dim", "tile"}  # operations that repeat keys
 PARTS = {"slice", "dynamic_slice", "gather", "unstack"}  # operations that take keys out of an array
 SELECT = "select_n"
 MAKES = {"random_seed", "random_wrap"}  # operations that make keys from numbers
@@ -189,7 +190,7 @@ class _Walk:
             only = self.copies[keys[0]]
             if only is not None and eqn.outvars[0].aval.size == 1:
                 return [only] * len(eqn.outvars)
-        draws = keys and name not in PARTS | FREE | {"broadcast_in_dim"}
+        draws = keys and name not in PARTS | FREE | COPIES
         for number in keys if draws else ():
             self.use(number, f"by {name}{self.called or location_of(eqn)}")
         words = set(inputs) & self.words.keys()
@@ -216,7 +217,7 @@ class _Walk:
         for index, output in enumerate(outputs if keys else ()):
             self._relate(eqn, inputs, index, output)
         copied = self.copies.get(keys[0]) if keys else None
-        if keys and name == "broadcast_in_dim":
+        if keys and name in COPIES:
             size = eqn.invars[0].aval.size
             if eqn.outvars[0].aval.size == size:
                 return keys

@@ -3,6 +3,8 @@
 import sys
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 import typer
 
@@ -135,3 +137,14 @@ def test_keys_are_no_numbers(check):
 def test_a_traced_number_is_refused_by_name(check, kind):
     with pytest.raises(ValueError, match=f"^n must be {kind} known on the host, got .*traced"):
         jax.jit(check)(3)
+
+
+@pytest.mark.parametrize("value", [np.complex128(1), np.array(True), jnp.asarray(True), np.array("1.0"), np.True_])
+def test_arrays_of_other_types_are_no_numbers(value):
+    with pytest.raises(ValueError, match="x must be a number, got"):
+        check_number("x", value)
+
+
+def test_a_masked_number_is_no_count():
+    with pytest.raises(ValueError, match="x must have no masked entries, got 1"):
+        check_count("x", np.ma.masked, 0)

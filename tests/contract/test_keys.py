@@ -163,6 +163,7 @@ WRONG = {
         uniform_from_key(keys[2]),
     ],
     "an element of copies and the key": lambda key: [normal(jnp.broadcast_to(key, (3,))[2]), normal(key)],
+    "over tiles": lambda key: jax.vmap(normal)(jnp.tile(key[None], 3)),
     "over copies": lambda key: jax.lax.map(normal, jnp.broadcast_to(key, (3,))),
     "a choice and one of it": lambda key: [normal(either(key)), normal(pair(jax.random.fold_in(key, 8))[1])],
     "one of a choice and it": lambda key: [normal(pair(jax.random.fold_in(key, 8))[0]), normal(either(key))],

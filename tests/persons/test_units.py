@@ -183,6 +183,13 @@ def test_a_learner_without_a_best_action_plays_its_own_next_one():
     assert "reports=2, rest='best'" in repr(with_unit(bandits.ucb_central(num_arms=2), "person", 2))
 
 
+def test_only_learners_have_units():
+    for wrong in (None, bandits.ucb):
+        for unit in ("round", "person"):
+            with pytest.raises(ValueError, match=r"learner must be of type jaxdp\.Learner, got"):
+                with_unit(wrong, unit)  # pyright: ignore[reportArgumentType]
+
+
 def test_a_learner_that_hears_persons_stays_as_it_is():
     person = per_person(bandits.ucb(num_arms=2), reports=3)
     assert with_unit(person, "person") is person

@@ -130,6 +130,14 @@ def test_level_panels():
     assert {ax.get_ylim() for ax in figure.axes} == {(before[0][0], before[1][1])}
 
 
+def test_level_panels_keep_their_direction():
+    figure = plotting.panels(1, 2)
+    for ax, limits in zip(figure.axes, ((1.5, -0.5), (2.0, -1.0)), strict=True):
+        ax.set_ylim(limits)
+    plotting.share_limits(figure)
+    assert [ax.get_ylim() for ax in figure.axes] == [(2.0, -1.0)] * 2
+
+
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_hidden_and_empty_panels_have_no_part_in_level_panels(scale):
     factors = np.array([1.0, 30.0, 0.01])[:, None, None] if scale == "log" else np.ones((3, 1, 1))

@@ -264,6 +264,7 @@ def test_the_hash_of_the_code_covers_the_file_that_defines_the_factory(own_modul
     before = _programs.code_hash("thin:coin")
     path.write_text("def coin():\n    return 1\n")
     assert _programs.code_hash("thin:coin") != before
+    assert _programs.code_hash("sys:exit") == ""
 
 
 def test_a_module_may_begin_with_an_underscore(own_module):

@@ -29,6 +29,7 @@ from jaxdp.mechanisms.continual_counting.radii import (
     normal_radius,
     rate_grid,
 )
+from jaxdp.numerics.lookup import widen_index
 from jaxdp.validation import check_horizon
 
 
@@ -172,7 +173,7 @@ def doubling_counter(
             before[m - 1] += (arity - 1) * np.minimum(cumulant, HUGE)
 
     def radius(params: Any, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
-        times = jnp.asarray(times)
+        times = widen_index(jnp.asarray(times))
         epochs = epoch_of(times)
         position = times - jnp.asarray(starts, times.dtype)[epochs] + 1
         powers = [arity**h for h in range(levels)]

@@ -28,6 +28,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
 from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
 from jaxdp.mechanisms.continual_counting.noise import counter_noise
 from jaxdp.mechanisms.continual_counting.radii import HUGE, chernoff, level_cumulants, normal_radius, rate_grid
+from jaxdp.numerics.lookup import widen_index
 from jaxdp.validation import check_horizon
 
 
@@ -215,7 +216,7 @@ def tree_counter(
         return kind.variance(params) * (digits @ variances)
 
     def radius(params: Any, times: ArrayLike, failure_prob: ArrayLike) -> jax.Array:
-        times = jnp.asarray(times)
+        times = widen_index(jnp.asarray(times))
         powers = [arity**h for h in range(levels)]
         digits = jnp.stack([times // power % arity for power in powers], axis=-1).astype(default_float())
         if noise == "gaussian":

@@ -101,3 +101,10 @@ def test_errors():
         laplace_sum_radius([1.0], 0.1, constants="loose")
     with pytest.raises(ValueError, match=r"times must be in \[1, 3\]"):
         tree_radius([1, 4], horizon=3, epsilon=1.0, failure_prob=0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16])
+def test_times_of_narrow_integers(dtype):
+    for counter in (tree_counter(horizon=2**20 - 1, arity=2), doubling_counter(arity=2)):
+        radii = [counter.radius(counter.params(epsilon=1.0), times, 0.1) for times in (np.array([5]), dtype([5]))]
+        np.testing.assert_array_equal(*radii)
