@@ -243,4 +243,4 @@ def test_wrong_arguments_are_refused():
     assert secret_discrete_gaussian(0, np.float32(2.0)) == secret_discrete_gaussian(0, np.int64(2)) == []  # pyright: ignore
     for variance in (0.0, math.inf, math.nan, -1.0, "1", True):
         with pytest.raises(ValueError, match="variance must be"):
-            secret_discrete_gaussian(1, variance)
+            secret_discrete_gaussian(1, variance)  # pyright: ignore[reportArgumentType]
