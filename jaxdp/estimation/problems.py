@@ -26,7 +26,7 @@ from jaxdp.preferences import (
     logistic,
 )
 from jaxdp.preferences.connected import check_connected
-from jaxdp.validation import check_above, check_at_least, check_choice, check_count
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_number
 
 KNOWLEDGE = ("radius", "feature_norm")
 
@@ -36,7 +36,7 @@ class GaussianParams:
     """Values that a sweep may vary.
 
     Attributes:
-        ridge: [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I.
+        ridge: [] float >= 0 and finite, the lambda of the semi-norm Sigma_D + lambda I.
         parameter_norm: [] float > 0, B, the maximum norm of the reward parameter; infinity if it is not rescaled.
     """
 
@@ -79,7 +79,8 @@ def gaussian_rewards(
 
     Raises:
         ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is a string or contains
-            another name. The result's `params` raises this error if ridge < 0 or parameter_norm is not > 0.
+            another name. The result's `params` raises this error if ridge is not finite and >= 0, or parameter_norm is
+            not > 0.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
@@ -183,7 +184,7 @@ def _reward_problem(
 
     def params(*, ridge: float = 0.0, parameter_norm: float = default_norm) -> GaussianParams:
         return GaussianParams(
-            ridge=scalar_leaf("ridge", check_at_least("ridge", ridge, 0.0)),
+            ridge=scalar_leaf("ridge", check_number("ridge", check_at_least("ridge", ridge, 0.0))),
             parameter_norm=scalar_leaf("parameter_norm", check_above("parameter_norm", parameter_norm, 0.0)),
         )
 

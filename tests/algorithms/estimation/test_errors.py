@@ -154,6 +154,7 @@ def test_inverse_time_needs_finite_values(factory, missing):
         (functools.partial(gaussian_rewards, num_samples=5, dim=0), "dim", 0),
         (functools.partial(gaussian_rewards, num_samples=5, dim=2, known=("truth",)), "known", "truth"),
         (functools.partial(gaussian_rewards(num_samples=5, dim=2).params, ridge=-1.0), "ridge", -1.0),
+        (functools.partial(gaussian_rewards(num_samples=5, dim=2).params, ridge=np.inf), "ridge", np.inf),
     ],
 )
 def test_a_wrong_argument_of_a_factory(build, name, value):
