@@ -45,8 +45,14 @@ def inner(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Returns the Euclidean norm ([] float) of a vector."""
-    return jnp.sqrt(inner(x, x))
+    """Returns the Euclidean norm ([] float) of a vector, also if squares overflow."""
+    return repair(jnp.sqrt(inner(x, x)), x)
+
+
+def repair(norm: jax.Array, x: jax.Array) -> jax.Array:
+    """Returns the norm ([] float) of a vector; `norm` is the norm if squares do not overflow, and else infinity."""
+    unit = jnp.where(norm < jnp.inf, 1, 2.0 ** (-jnp.finfo(x.dtype).maxexp // 2 - 8)).astype(x.dtype)
+    return jnp.where(norm < jnp.inf, norm, jnp.sqrt(inner(x * unit, x * unit)) / unit)
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:

@@ -10,11 +10,12 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random import normal
 
 inner = array_kernel(_ball.inner)
+_repair = array_kernel(_ball.repair)  # a separate kernel, so that usual norms keep their last bits
 
 
 def length(x: jax.Array) -> jax.Array:
-    """Returns the Euclidean norm ([] float) of a vector."""
-    return own_kernel(_length, x)
+    """Returns the Euclidean norm ([] float) of a vector, also if squares overflow."""
+    return _repair(own_kernel(_length, x), x)
 
 
 def _length(x: jax.Array) -> jax.Array:
@@ -32,10 +33,11 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     if dim == 1:
         return _ball.sign(key)
     variates = normal(key, dim)
-    return array_kernel(_ball.normalize)(variates, length(variates))
+    return array_kernel(_ball.normalize)(variates, own_kernel(_length, variates))
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
     """Moves x by `step` ([dim] float), and projects the result onto the ball of radius >= 0."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
+    norm = array_kernel(lambda norm, x, step: _ball.repair(norm, compensated.add(x, step).total))(norm, x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

@@ -102,3 +102,15 @@ def test_steps_of_a_long_descent_are_equal():
     )
     jax.tree.map(np.testing.assert_array_equal, found, expected)
     assert not np.array_equal(planted.total, expected.total)
+
+
+@pytest.mark.parametrize("form", [_ball, _ball_kernels])
+def test_vectors_with_squares_beyond_floats_are_projected(form):
+    huge = float(jnp.finfo(FLOAT).max) ** 0.75
+    x, zero = jnp.asarray([3 * huge, 4 * huge], FLOAT), jnp.zeros(2, FLOAT)
+    np.testing.assert_allclose(form.length(x), 5 * huge, rtol=1e-6)
+    for point in (
+        form.project(x, jnp.asarray(1, FLOAT)),
+        form.descend(Sum(zero, zero), x, jnp.asarray(1, FLOAT)).total,
+    ):
+        np.testing.assert_allclose(point, [0.6, 0.8], rtol=1e-6)

@@ -238,3 +238,18 @@ def test_bad_input(arguments, values, said):
         convex.logistic_losses(dim=2).params(label_prob=1.0)
     with pytest.raises(TypeError, match="slope"):
         convex.quadratic_losses(dim=2).params(slope=1.0)
+
+
+def test_regret_in_hindsight_at_a_tiny_curvature_and_a_far_target():
+    environment, x = convex.quadratic_losses(dim=2, hindsight=True), jnp.zeros(2, default_float())
+    play = jax.jit(environment.feedback)
+
+    def regret(**values):
+        params = jax.tree.map(jnp.asarray, environment.params(**values))
+        world, *_ = play(jax.random.key(1), params, environment.init(jax.random.key(0), params), x)
+        assert environment.hindsight is not None
+        return float(environment.hindsight(params, world)["regret"])
+
+    huge = float(jnp.finfo(default_float()).max) ** 0.6  # its square overflows
+    assert regret(curvature=1 / huge, tilt=1.0) == pytest.approx(1, rel=1e-5)  # the best point is at the distance 1
+    assert regret(curvature=0.5, target=huge) == pytest.approx(huge / 2, rel=1e-5)
