@@ -94,17 +94,14 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
             raise ValueError(
                 f"preference_matrices must have one shape, got {matrices[0].shape} and then {matrix.shape} at {stage}"
             )
-    integer = jax.dtypes.canonicalize_dtype(int)
     first_rounds = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(check_list("starts", starts))]
     increasing = all(start < later for start, later in itertools.pairwise(first_rounds))
     if len(first_rounds) != len(matrices) or first_rounds[0] != 0 or not increasing:
         raise ValueError(
             f"starts must be {len(matrices)} increasing rounds, one for each matrix, the first 0, got {first_rounds}"
         )
-    if first_rounds[-1] > np.iinfo(integer).max:
-        raise ValueError(f"starts must be within the range of {integer}, got {first_rounds[-1]}")
     plain, num_arms = np.stack(matrices), len(matrices[0])
-    rounds = np.asarray(first_rounds, integer)  # the same object for every gap
+    rounds = np.asarray(first_rounds, jax.dtypes.canonicalize_dtype(int))  # the same object for every gap
 
     def params(*, gap: float | None = None) -> Params:
         preferences = with_gap(plain, gap)

@@ -116,7 +116,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
                 length=jnp.where(one_left, 0, length),
                 won=feedback,
                 right=actions[:, 1],
-                noise=jax.vmap(lambda key: counters.draw(trees, key, params, (1,))[0])(keys),
+                noise=jax.vmap(lambda key: counters.draw(key, params, (1,))[0])(keys),
                 upper_noise=_upper_noise(keys, params, column_nodes.digits[0]),
             )
         )
@@ -142,7 +142,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
 
         def draw(key):
-            return counters.draw(trees, jax.random.fold_in(key, counters.UPPER), params, (trees.levels - 1, 1))[:, 0]
+            return counters.draw(jax.random.fold_in(key, counters.UPPER), params, (trees.levels - 1, 1))[:, 0]
 
         return jax.vmap(draw, out_axes=1)(keys[row * width + every])
 

@@ -47,7 +47,7 @@ class Trees(NamedTuple):
         return len(self.variances)
 
 
-def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
+def draw(key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
     """Draws the noise of nodes, as integers of the default dtype in units of min(1, quantum)."""
     noise = params.noise
     if isinstance(noise, LaplaceParams):
@@ -145,7 +145,7 @@ def _record_and_draw(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
     """Records exact sums on an auditor's tape, and draws their noise; an entry changes at most `nodes` of the sums."""
-    noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
+    noise, scale = draw(key, params, shape), trees.noise.scale(params.noise, None)
     size = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
     ratio = jnp.where(scale > 0, size / scale, 0)  # at epsilon = inf the scale is zero
     if trees.name == "laplace":
