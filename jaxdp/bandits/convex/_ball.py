@@ -49,10 +49,10 @@ def length(x: jax.Array) -> jax.Array:
     return repair(jnp.sqrt(inner(x, x)), x)
 
 
-def repair(norm: jax.Array, x: jax.Array) -> jax.Array:
+def repair(norm: jax.Array, vector: jax.Array) -> jax.Array:
     """Returns the norm ([] float) of a vector; `norm` is the norm if squares do not overflow, and else infinity."""
-    unit = jnp.where(norm < jnp.inf, 1, 2.0 ** (-jnp.finfo(x.dtype).maxexp // 2 - 8)).astype(x.dtype)
-    return jnp.where(norm < jnp.inf, norm, jnp.sqrt(inner(x * unit, x * unit)) / unit)
+    unit = jnp.where(norm < jnp.inf, 1, 2.0 ** (-jnp.finfo(vector.dtype).maxexp // 2 - 8)).astype(vector.dtype)
+    return jnp.where(norm < jnp.inf, norm, jnp.sqrt(inner(vector * unit, vector * unit)) / unit)
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:

@@ -39,5 +39,5 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
     """Moves x by `step` ([dim] float), and projects the result onto the ball of radius >= 0."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
-    norm = array_kernel(lambda norm, x, step: _ball.repair(norm, compensated.add(x, step).total))(norm, x, step)
+    norm = array_kernel(lambda norm, start, step: _ball.repair(norm, compensated.add(start, step).total))(norm, x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

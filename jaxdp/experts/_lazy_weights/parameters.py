@@ -301,14 +301,14 @@ def _choose(
     cap = decisions
     if is_private:
         allowed = (zcdp_rho(epsilon, delta) if accounting == "zcdp" else epsilon) * (1 + SLACK)
-        once, most = (float(privacy_cost(rate, fake, count, accounting=accounting)) for count in (0, decisions))
+        once, full_cost = (float(privacy_cost(rate, fake, count, accounting=accounting)) for count in (0, decisions))
         if once > allowed:
             raise ValueError(
                 f"epsilon must pay for one decision at learning_rate {rate:g} and fake_switch_prob {fake:g}, got "
                 f"{epsilon}: increase fake_switch_prob or reduce learning_rate"
             )
-        if most > allowed:  # the cost is linear in the number of resamples
-            cap = int((allowed - once) / (most - once) * decisions)
+        if full_cost > allowed:  # the cost is linear in the number of resamples
+            cap = int((allowed - once) / (full_cost - once) * decisions)
     if budget is None:
         budget = cap if given_any else min(best.budget, cap)
     elif budget > cap and is_private:
