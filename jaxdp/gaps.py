@@ -67,9 +67,9 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the results of `instance`. Means that may have changed are clipped to [0, 1].
+    """Returns the results of `instance`; if gap or best_mean is given, all means are clipped to [0, 1].
 
-    The arguments are the same as for `instance`. If gap or best_mean is given, all means may have changed. Raises a
+    The arguments are the same as for `instance`. Raises a
     ValueError in the same cases as `instance`, and if best_mean is outside [0, 1], or a changed mean is outside [0, 1]
     by more than `ROUNDING`.
     """

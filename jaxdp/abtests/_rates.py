@@ -49,10 +49,10 @@ def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: 
     epsilon-DP together.
 
     Args:
-        control: the control arm's rate, of bits or of reports.
-        treatment: the treatment arm's rate; different from `control`.
+        control: the control arm's rate, of bits or of reports, in (0, 1).
+        treatment: the treatment arm's rate, in (0, 1); different from `control`.
         failure_prob: maximum probability of declaring equal arms different.
-        epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
+        epsilon: the curator's budget, > 0; infinity if the test reads the bits (or reports) themselves.
     """
     low, high = min(control, treatment), max(control, treatment)
 

@@ -1,4 +1,4 @@
-"""Fits scores that are sums over an output's columns: of piecewise linear functions, or of step functions."""
+"""Fits scores of outputs: a score is a sum of one piecewise linear function, or one step function, per column."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from scipy.special import expit
 MOST_FEATURES = 256  # maximum number of features of the regression
 MOST_ROWS = 2**15  # maximum number of rows of each input in the regression
 MOST_CELLS = 2**21  # maximum number of rows times features, for each input
-FEWEST_KNOTS, MOST_KNOTS = 3, 24  # minimum and maximum number of features of each column: knots without the last one
+FEWEST_KNOTS, MOST_KNOTS = 3, 24  # minimum and maximum number of features of a column (its knots minus one)
 RIDGE = 4.0  # ridge penalty on the coefficients of standardised features
 STEPS = 12  # maximum number of steps of Newton's method
 CONVERGED = 1e-4  # Newton's method ends after a step with smaller entries
 LARGEST_STEP = 20.0  # maximum L1 norm of a step
 FLOOR = 1e-6  # added to the diagonal of the Hessian, so that it is invertible
 RANKED = 4096  # rows of each input used for ranking columns, if the regression does not use all columns
-MOST_EDGES = 2048  # maximum number of edges in all histograms together, except that each column may have 4
+MOST_EDGES = 2048  # maximum number of edges of all columns together; but each column may have 4
 FINEST = 32  # maximum number of quantile bins of a column
 FEWEST_REPEATS = 4  # a value that occurs less often gets its own bin only if there are few distinct values
 SIGNIFICANT = 3.0  # number of standard errors by which counts or means must differ

@@ -10,12 +10,12 @@ ONE_BY_ONE = 4  # a larger array of equal entries is written as `full(...)`
 
 
 def expression(value: Any, names: dict[str, str]) -> str:
-    """Writes a Python expression for a pytree of arrays, tuples, lists, dicts and None.
+    """Writes a Python expression for a pytree of arrays, numbers, tuples, NamedTuples, lists, dicts and None.
 
     Args:
-        value: the pytree.
-        names: dict from the name to the module of each class that the expression uses, except NumPy's `array`, `full`,
-            `inf` and `nan`; this function adds entries to the dict.
+        value: the pytree. A number is written as an array of shape [].
+        names: a dict to which this function adds the module of each NamedTuple class in the expression, keyed by the
+            class's name. The expression also needs NumPy's `array`, `full`, `inf` and `nan`, which are not added.
 
     Returns:
         One line of code. Its arrays have the same bits (a NaN may be any NaN), dtypes and shapes.

@@ -112,7 +112,10 @@ def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Indexes each array of a pytree; uses NumPy for host indices of known arrays, as JAX compiles for each shape."""
+    """Indexes each array of a pytree.
+
+    If the index and an array are known on the host, NumPy indexes it, because JAX would compile for each shape.
+    """
     is_host_index = isinstance(index, int | np.ndarray)
     return jax.tree.map(
         lambda leaf: jnp.asarray(np.asarray(leaf)[index]) if is_host_index and is_known(leaf) else leaf[index], tree
@@ -231,7 +234,9 @@ def _contexts(users: UserData, rounds: Any) -> Any:
 
 
 def differing_plays(scene: Scene, step: Step, where: np.ndarray, leaves: list[np.ndarray]) -> list[np.ndarray]:
-    """Returns, for each leaf of a step's play, which entries differ for some neighbour, except their users' own plays.
+    """Returns, for each leaf of a step's play, a mask of the entries that differ between some neighbour and the base.
+
+    If the step has a neighbour's replaced user, this user's play is not compared, because it may differ.
 
     Args:
         scene: the learner and the transcript.

@@ -165,8 +165,8 @@ def heavy_tailed_bandit(
         Bailey (1994), "Polar generation of random variates with the t-distribution".
 
     Deviations:
-        In float32 the uniform number U in the bound |t| <= sqrt(d (U^(-2 / d) - 1)) is at least 2^-24, so |t| is always
-        below sqrt(d) 2^(24 / d). An exact variate would exceed this bound with probability at most 6e-8.
+        |t| is at most sqrt(d (U^(-2 / d) - 1)), where U is a uniform number. In float32 U is at least 2^-24, so |t| is
+        always below sqrt(d) 2^(24 / d). An exact variate would exceed this bound with probability at most 6e-8.
     """
     base_means = means_vector(check_finite("means", means))
 

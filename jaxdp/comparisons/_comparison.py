@@ -54,7 +54,7 @@ class Comparison:
         return tables.as_html(self._contents())
 
     def values(self) -> xr.DataArray:
-        """Returns the metric after the last round, or at the last checkpoint if the comparison has checkpoints.
+        """Returns the metric after the last round, at the last checkpoint if there are any, or of the estimate.
 
         The dimensions are `along`, unit, horizon, epsilon and seed; unit and horizon only if the comparison has them.
         """
@@ -67,12 +67,13 @@ class Comparison:
         """Returns whether each mean is the best mean or is not shown to be worse than the best mean.
 
         The result has the dimensions of `values` without seed. It is False for a mean that is not finite. Suppose that
-        every contestant marked False is declared worse than the contestant with the best mean at the same epsilon, unit
-        and horizon. At each epsilon, unit and horizon, the probability that any of these declarations is wrong is at
-        most 5% if means over seeds are normally distributed (Bonferroni's correction, over all pairs of contestants).
+        every contestant with a finite mean that is marked False is declared worse than the contestant with the best
+        mean at the same epsilon, unit and horizon. At each epsilon, unit and horizon, the probability that any of these
+        declarations is wrong is at most 5% if means over seeds are normally distributed (Bonferroni's correction, over
+        all pairs of contestants).
 
         Raises:
-            ValueError: if all values of the metric are 0 or 1, and there are too few seeds to compare proportions.
+            ValueError: if all values of the metric are 0 or 1, and there are fewer than 72 seeds.
         """
         return not_worse(self._values_to_compare(), self.along, self.best)
 
@@ -191,7 +192,7 @@ class Comparison:
     def _choose(self, name: str, value: Any) -> Any:
         if name in self.values().dims:
             choices = self.dataset[name].values.tolist()
-        else:  # a single horizon is the last round, and no dimension
+        else:  # a single horizon is no dimension; its value is the last round
             choices = (
                 self.dataset["round"].values.tolist()[-1:] if name == "horizon" and "round" in self.dataset else []
             )

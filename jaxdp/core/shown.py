@@ -120,7 +120,8 @@ def guarantee_rows(claim: Any) -> Rows:
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
     """Returns rows (name, text) of the parts of a run and of its coordinates.
 
-    Rows of a part show its claim and interface (learners), claim (estimators) or metrics, and its values. `made_of`
+    The rows of a learner show its claim, its interface and its values; the rows of an estimator, its claim and its
+    values; the rows of another part, its metrics and its values. `made_of`
     maps names to the parts, and `coords` maps names to the run's coordinates. `params` is the run's function of keyword
     arguments, which are shown if `made_of` is empty.
     """
@@ -143,9 +144,10 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """Formats the claim at default or example values; without such values, the names of the required values.
+    """Formats the claim at default or example values.
 
-    If `guarantee` raises an error, the text has these names, too; if no values are required, it is "not known".
+    If a required value has no example, or `guarantee` raises an error, the text has the names of the required values
+    instead of a claim. If `guarantee` raises an error and requires no values, the text is "not known".
     """
     return _claim(guarantee)[0][1]
 

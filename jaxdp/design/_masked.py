@@ -21,11 +21,11 @@ class MaskedDesign(NamedTuple):
     Attributes:
         pairs: [num_slots, 2] int32, the pair of each slot: active arms i > j if the slot's weight is > 0, otherwise
             arbitrary arms.
-        weights: [num_slots] float >= 0 with sum 1 (all 0 if no two active arms differ).
+        weights: [num_slots] float >= 0 with sum 1 (all 0 if no two active arms differ, or an active arm is NaN).
         value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
             requested gap if value <= rank (1 + gap). The value is 0 if no two active arms differ, and NaN if an active
             arm is not finite.
-        rank: [] int32, the dimension of the span of the differences of active arms.
+        rank: [] int32, the dimension of the span of the differences of active arms; 0 if an active arm is NaN.
     """
 
     pairs: jax.Array
@@ -152,7 +152,8 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
     """Puts the farthest pairs with |x_i - x_j|^2_{V^-1} above `bound` into slots without weight.
 
-    Each pair consists of an arm and of the active arm with a smaller index that is farthest from it.
+    At most min(dim, num_arms - 1) pairs that are in no slot yet are added. Each pair consists of an arm and of the
+    active arm with a smaller index that is farthest from it.
     """
     slots, num_arms = _make_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])

@@ -1,5 +1,6 @@
-"""Plays many rounds of phased elimination at once, as blocks (with the results of single rounds) or as counts.
+"""Plays many rounds of phased elimination at once.
 
+Blocks give the same results as rounds, and counts give results with the same distribution.
 A block plan or a count plan covers rounds of one phase only. All pairs of a phase are known before its first duel.
 """
 
@@ -61,7 +62,10 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Returns the functions that simulate rounds by counts of ordered pairs (left, right), flattened from a matrix."""
+    """Returns the functions that simulate rounds by counts of ordered pairs.
+
+    Counts are a flattened [num_arms, num_arms] matrix, with the left arm as the row.
+    """
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

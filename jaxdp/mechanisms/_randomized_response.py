@@ -41,9 +41,10 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
 
     Deviations:
         A small margin is added to the probability of reporting another label. The sum is rounded up to a multiple of
-        2^-32; at each finite epsilon the result is at least 2^-32. So the report is a little more private than claimed,
-        and for K = 2 clearly so above epsilon = 20. For K > 2, if rounding would make the probability of keeping a
-        label less than 1 / K, the report is a random label; this needs epsilon below about 3e-6 + K / 2^32.
+        2^-32; at each finite epsilon the result is at least 2^-32. So the report is a little more private than claimed.
+        The difference is large above epsilon = 20 + log(K - 1), where multiples of 2^-32 are coarse. For K > 2, if
+        rounding would make the probability of keeping a label less than 1 / K, the report is a random label; this needs
+        epsilon below about 3e-6 + K / 2^32.
 
     Math:
         A label $y$ among $K$ is reported as $r$ with
@@ -95,7 +96,7 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
 
     Returns:
         [...] unbiased estimates, 1/2 ± 1 / (2 * tanh(epsilon / 2)), in epsilon's dtype. The mean of an estimate is the
-        label.
+        label, up to the rounding in Deviations of `randomized_response`.
 
     Raises:
         ValueError: if reports are not integers, or epsilon is not a scalar, or is a Python or NumPy number that is not
@@ -133,7 +134,8 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         num_labels: K >= 2, static.
 
     Returns:
-        [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot vector.
+        [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot
+        vector, up to the rounding in Deviations of `randomized_response`.
 
     Raises:
         ValueError: if num_labels is not an integer >= 2, reports are not integers of a dtype that can represent
@@ -253,7 +255,8 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
         bound: [] float > 0, may be traced: the value used for the reports.
 
     Returns:
-        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype. The mean of an estimate is the value.
+        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype. The mean of an estimate is the value, up to
+        the rounding in Deviations of `randomized_response`.
 
     Raises:
         ValueError: if reports are not integers, or epsilon or bound is not a scalar, or is a Python or NumPy number
@@ -303,7 +306,8 @@ def odds_for_counts(epsilon: jax.Array, num_labels: int) -> jax.Array:
         num_labels: K >= 2.
 
     Returns:
-        [] of epsilon's dtype, far enough above e^-epsilon that sums and quotients of K odds stay within the claim.
+        [] of epsilon's dtype, so far above e^-epsilon that probabilities computed from K odds satisfy the claim
+        despite rounding.
     """
     return _up_for_counts(jnp.exp(-_least(epsilon)), epsilon, 1.0, num_labels + 4)
 

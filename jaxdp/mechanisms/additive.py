@@ -44,7 +44,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers and sums, in JAX's default float type, rounded
-        after the noise is added.
+        after the noise is added. NaN and infinite values are returned without noise, so they are not protected.
 
     Raises:
         ValueError: if values are neither floats nor integers nor a sum, or have an integer dtype that the default dtype
@@ -63,15 +63,15 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     Deviations:
         - Values are rounded to a public grid, and noise is rounded down to it; both are integers in float64. The
           release equals the output of the Laplace mechanism on the rounded values, rounded down. Rounding adds at most
-          one step to the change of a value, and the noise is calibrated for this larger change. A step is 2^-16 to
-          2^-15 of sensitivity / epsilon, clipped to the range from 2^-17 to 2^-10 of the sensitivity (for integers, the
-          upper limit is 1). For several values that are not integers this upper limit is divided by their number,
-          rounded up to a power of two; for a `Sum` the upper limit is at least the smaller of 2^-20 and the lower
-          limit. If the upper limit is below the lower limit, the upper limit applies.
+          one step to the change of a value, and the noise is calibrated for this larger change. The step is a
+          power of two, 2^-16 to 2^-15 of sensitivity / epsilon, but not below a lower limit and not above an upper
+          limit; if these conflict, the upper limit applies. Let p be the largest power of two that is at most the
+          sensitivity. The lower limit is 2^-16 p. The upper limit is 1 for integers. For n floats it is 2^-10 p / n,
+          with n rounded up to a power of two; for a `Sum` it is at least the smaller of 2^-20 and the lower limit.
         - Noise is computed from float64 logarithms of 64-bit words. For epsilon up to 10, this adds a delta below 2e-8
-          for each value; the delta is below 1e-9 for up to 64 values, and for integers if the sensitivity is below
-          2^17. No noise beyond 44.4 scales is drawn. A traced sensitivity that is not positive or not finite, or a
-          scale beyond 2^47 steps, gives NaN.
+          for each value. It is below 1e-9 for each value if at most 64 floats are released together, or if values are
+          integers and the sensitivity is below 2^17. No noise beyond 44.4 scales is drawn. A traced sensitivity that is
+          not positive or not finite, or a scale beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Math:
@@ -208,7 +208,7 @@ def gaussian(
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers and sums, in JAX's default float type, rounded
-        after the noise is added.
+        after the noise is added. NaN and infinite values are returned without noise, so they are not protected.
 
     Raises:
         ValueError: if values are not as for `laplace`; or if noise_stddev or l2_sensitivity is not a scalar, or is a
@@ -292,7 +292,8 @@ def k_norm(
         epsilon: [] float > 0, may be traced; infinity adds no noise. Invalid traced values give NaN, as in `laplace`.
         sensitivity: [] float > 0, may be traced: the L2 sensitivity of the whole vector.
         basis: [size, rank] float, orthonormal columns that span all changes of `value`, which then must be a vector
-            [size]. The noise lies in the span, and d is the rank. None means all of R^d.
+            [size]. It must be public; orthonormality is not checked. The noise lies in the span, and d is the rank.
+            None means all of R^d.
 
     Returns:
         [...] the noisy value, in the dtype of `value`; for integers and sums, in JAX's default float type, rounded
@@ -301,7 +302,7 @@ def k_norm(
     Raises:
         ValueError: if value is not as for `laplace` or is empty; if epsilon or sensitivity is not a scalar, or is a
             Python or NumPy number that is not > 0; if such a sensitivity is infinite, or such an epsilon is below about
-            2.4e-10 times sqrt(d), because the noise would overflow integers; or if basis is not a matrix with one row
+            2.3e-10 times sqrt(d), because the noise would overflow integers; or if basis is not a matrix with one row
             for each entry of a vector.
 
     Privacy:

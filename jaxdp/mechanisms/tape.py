@@ -26,22 +26,22 @@ class Entry(NamedTuple):
             entries (the last axis), for selections; "changed", the number of entries that differ; "any", 1 if any entry
             differs.
         key: key of the noise; None if unknown.
-        sensitivity: [] float, the maximum change that the caller declares, for each vector if there are several; None
-            if the caller declares none.
+        sensitivity: [] float, the maximum change that the caller declares; if the value consists of several vectors
+            (along its last axis), the maximum change of each. None if the caller declares none.
         epsilon: [] float, cost of a change by `sensitivity` (by 1 if `sensitivity` is None); other changes cost in
             proportion. None if `noise_stddev` determines the cost.
         rho: [] float, cost of the same change in zCDP; other changes cost in proportion to their square. None means
             epsilon^2 / 2.
         noise_stddev: [] float, standard deviation of Gaussian noise; None for other mechanisms.
-        noise: [...] the draws for this release, before scaling; None if noise is not additive.
+        noise: [...] the draws for this release, before scaling; None if noise is not additive or is not recorded.
         distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1;
             "geometric", two-sided, integers times `epsilon` / `sensitivity`, each with a probability proportional to
             exp(-|noise|); "normal", standard; "gumbel", standard; "exponential", of mean 1. An auditor draws the noise
-            again and compares. None for other distributions.
+            again with many keys, and tests this distribution. None for other distributions.
         each: whether entries are randomized one by one. If so, every changed entry costs epsilon, and sensitivity is
             for one entry.
-        low: [] float, lower bound on the value's entries under which the cost holds; None if there is no bound.
-        high: [] float, upper bound on the value's entries under which the cost holds; None if there is no bound.
+        low: [] float; the cost holds only if all entries of the value are >= low. None if there is no such condition.
+        high: [] float; the cost holds only if all entries of the value are <= high. None if there is no such condition.
         run: [] identifies a run of AboveThreshold: one epsilon covers all its entries up to the first reported one.
             None for a release with a separate cost.
         halted: [] bool, for a run: whether it has ended, so that nothing is released.

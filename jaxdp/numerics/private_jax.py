@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 
 PLAIN = os.environ.get("JAXDP_PLAIN", "") not in ("", "0")
-# XLA of JAX 0.12 fails if an argmax is the result of a `lax.cond` and the argmax's index gets another order of axes.
-# XLA then changes only the index, but requires that index and maximum have the same order of axes.
+# XLA computes an argmax as a pair (maximum, index) and requires the same order of axes for both. XLA of JAX 0.12 fails
+# if the index is the result of a `lax.cond` and gets another order of axes, because it changes only the index's order.
 SPLITS_ARGMAX = jax.__version_info__ >= (0, 12)
 
 

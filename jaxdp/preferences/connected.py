@@ -13,7 +13,7 @@ def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
 
     Two items are in the same group if they were compared, or if a chain of comparisons connects them. An item that was
     never compared is a group by itself. Items of different groups cannot be ranked relative to each other. The groups
-    depend only on `table.pairs`, which is public, and not on who won, which is private.
+    depend only on `table.items` and `table.pairs`, which are public, and not on who won, which is private.
 
     Args:
         table: table of comparisons.
@@ -47,7 +47,8 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
         way_out: advice at the end of the error message.
 
     Raises:
-        ValueError: if comparisons do not connect all items. The error names the groups, which are public.
+        ValueError: if comparisons do not connect all items. The error names up to three groups, which are
+            public, with up to four items each.
     """
     groups = comparison_groups(table)
     if len(groups) > 1:

@@ -1,7 +1,7 @@
 """Entries of the registry: records of an algorithm and its tiny problem.
 
-`sizes` has each size once. The factory and the functions of an entry (environment, neighbours, ...) get the sizes that
-are among their arguments. So an entry at other sizes has a matching environment and matching users.
+A size is stored only in `sizes`. The factory and the functions of an entry (environment, neighbours, ...) get the sizes
+that are among their arguments. So an entry at other sizes has a matching environment and matching users.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ BUDGETS = (0.1, 4.0)  # further values of epsilon at which most entries are atta
 
 
 class Mechanism(NamedTuple):
-    """A mechanism as one release, at the sizes of its entry.
+    """The functions of a mechanism that makes a single release, at the sizes of its entry.
 
     Attributes:
         params: (**values) -> pytree, on the host.
@@ -71,14 +71,14 @@ class Entry:
             0.1 and 4, unless `grid` has epsilon.
         other_sizes: for audits: further sizes at which the claim is attacked.
         domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
-            search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
+            search. If None, a search for a learner draws users by `draw_user`, and other entries are not searched.
         reached: for audits: the fraction of the claimed budget that attacks on correct code find with 10^6 trials; None
             if it is not known, which becomes 0.85 in the library's own entries with a claim.
         second: for audits: a second point to attack, at which the algorithm reaches code that the tiny problem does
             not, such as a second phase or an exhausted budget; None if there is no second point.
 
     Raises:
-        ValueError: if a field is invalid; `source`, `family`, `other_sizes`, `reached` and numbers are not checked.
+        ValueError: if a field is invalid; `source`, `family`, `other_sizes`, `reached` and all numbers are not checked.
     """
 
     summary: str
@@ -142,7 +142,7 @@ class Entry:
             An entry of the same algorithm.
 
         Raises:
-            ValueError: if no function takes a size of that name, `variant` has it, or a necessary size is None.
+            ValueError: if no function takes such a size, `variant` has it, or a size of the factory or claim is None.
         """
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
@@ -237,7 +237,7 @@ class LearnerEntry(Entry):
             the factory gets it only if it is among the sizes.
         neighbours: the users of two runs that differ in one user, chosen so that the algorithm uses this user's answer
             in every way that it can.
-        draw_user: (key, **sizes) -> UserData of one round, including the extremes of a user's data; None if only
+        draw_user: (key, **sizes) -> random UserData of one round, sometimes the extremes of a user's data; None if only
             `neighbours` are known. A function that also has an argument `history` is an adversary who chooses users
             while the learner plays, given a `jaxdp.audit.History`; it draws all users except the user who differs.
         users_answer: (answers, history, action) -> feedback.

@@ -1,9 +1,10 @@
 """Simulate and rank the registered private algorithms on your problem.
 
-Simulates every algorithm that --trust allows. Most problems have an easy
-and a hard instance. Reports the algorithm with the least loss at
-your epsilon, the algorithms that are statistically indistinguishable
-from it, and whether the ranking changes with epsilon.
+Simulates every algorithm that --trust and the other options allow. Most
+problems have an easy and a hard instance. Reports the algorithm with the
+least loss at your epsilon, the algorithms that are statistically
+indistinguishable from it, and whether the least loss is another
+algorithm's at another epsilon.
 """
 
 import contextlib
@@ -101,8 +102,9 @@ def advise(
     seconds: Annotated[
         float | None,
         typer.Option(
-            help="Shorten the horizon so that each candidate's rounds take about this time on one core, or less; no "
-            "effect with --people. Default: 10, with fast candidates at the full horizon, too.",
+            help="Shorten the horizon so that each candidate's rounds take about this time on one core, or less, but "
+            "not below 5,000 rounds; no effect with --people. Default: 10; fast candidates are then also compared at "
+            "the full horizon.",
             show_default=False,
         ),
     ] = None,

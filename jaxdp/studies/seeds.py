@@ -19,7 +19,7 @@ def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
 
     Args:
         num_seeds: number of repetitions.
-        needed: minimum number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
+        needed: minimum number of seeds that can answer the question: `jaxdp.stats.seeds_needed`, or 2 for a mean.
         question: words that complete "to say ...", for example "which epsilons come close to the non-private regret".
 
     Raises:

@@ -95,7 +95,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns T^a / epsilon^b, the published order of an upper bound on the regret.
+    r"""Returns scale T^a / epsilon^b, the published order of an upper bound on the regret.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0. Factors that depend on the dimension are
     omitted. All logarithms are omitted, too, except the factor ln T (see Math).
@@ -118,7 +118,7 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    r"""Returns T^a c^b, the order of a regret bound for step sizes tuned to the second moment of randomized responses.
+    r"""Returns scale T^a c^b, a regret bound's order for step sizes tuned to the second moment of randomized responses.
 
     The regret of gradient steps depends on noise only through the second moment M2 of a report, which is of order c^2.
     The best exploration rho balances bias and noise. For convex losses, the minimum of sqrt(M2 T) / rho + rho T is of
@@ -337,7 +337,7 @@ def barrier_strongly_convex_upper(
     r"""Returns an upper bound on the regret of `barrier_strongly_convex`.
 
     The bound is 4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta
-    / mu) and beta >= mu.
+    / mu), which is not checked, and beta >= mu, which is.
 
     Source:
         Hazan & Levy (2014), for strongly convex and smooth losses and a barrier with parameter theta.

@@ -48,7 +48,8 @@ class Params:
 
     Attributes:
         counter: parameters of the counter.
-        radii: bounds on the noise of the sums; the scale n of the noise is the standard deviation of the counter.
+        radii: constants of the bounds on the noise of the sums. Their scale n is the standard deviation of the
+            counter's noise.
         reward_bound: [] float > 0, the absolute value to which rewards are clipped.
         confidence_multiplier: [] float > 0, the factor that multiplies the ellipsoid's radius.
     """
@@ -124,7 +125,7 @@ def linear_ucb_joint(
         delta: in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x^T theta*, by default Y^2.
+        noise_proxy: R^2, finite and > 0, a variance proxy of y - x^T theta* (see Math), by default Y^2.
         confidence_multiplier: > 0, by default 1; multiplies beta.
 
     Privacy:
@@ -162,6 +163,10 @@ def linear_ucb_joint(
         $$
         L_t = \max(1, \kappa v_t), \quad \kappa = \sqrt{2 d} + \sqrt{2 l}, \quad l = \ln(6 T / \alpha)
         $$
+
+        Let $E[y] = x^\top \theta^*$ with $|\theta^*| \le 1$. $v_t$ includes the noise that covers rounding for a single
+        counter; for the Toeplitz counter with a very large $T / \varepsilon$ the noise is larger (1.05 times at
+        $T = 2^{30}$, $d = 5$ and $\varepsilon = 1$), and what follows is not proven.
 
         With probability $1 - \alpha$, in all rounds, the eigenvalues of the noise in $\tilde M$ are at most $L_t$ in
         absolute value, and the distance of the model from $\theta^*$ in the norm of $V$ is at most
@@ -211,7 +216,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # the change is hidden by the noise of all rounds from the changed entry on
+        if counter == "toeplitz":  # fresh noise in each round from the changed entry's to the last hides the change
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))

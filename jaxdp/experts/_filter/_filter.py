@@ -25,8 +25,9 @@ class Flow(NamedTuple):
     """The flow of weight between experts that is due to switches.
 
     Attributes:
-        odds: [num_rows] > 0, on the host. In each row, the prior odds of a switch to one particular other expert
-            against no switch, without factors that `outlook` contains; None if sequences never switch.
+        odds: [num_rows] > 0, on the host: for each row, the prior weight of a switch to one given other expert, divided
+            by the prior weight of no switch. Factors that are in `outlook` are left out. None if sequences never
+            switch.
         row_step: 1 if a switch leads to the next row (no sequence in the last row switches); 0 if the row stays the
             same.
     """
@@ -82,7 +83,7 @@ def sums_of_others(sums: Scaled) -> Scaled:
     """Returns, for each entry, the sum of all other entries in the same row, without cancellation.
 
     Args:
-        sums: [num_rows, num_experts], with mantissas in [0.7, 2.84). Mantissas of the result may be outside [1, 2).
+        sums: [num_rows, num_experts], with mantissas in [0.69, 2.87). Mantissas of the result may be outside [1, 2).
     """
     # The result is the row's total minus the entry, with one exception. If a single entry has the row's largest power
     # of two, the sum of the other entries is computed for it separately. So a total minus an entry is always at least

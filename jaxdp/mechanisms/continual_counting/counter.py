@@ -21,27 +21,29 @@ class Counter(NamedTuple):
     """A continual counter: a tuple of pure functions.
 
     The whole state is secret. The result of `read` may be released after every entry, and entries may depend on all
-    earlier releases. A clock advances with every fed entry, for any value of the entry, so `fed` must be public.
+    earlier releases. Fed entries are counted by a clock (see `init`), on which the noise depends. So `fed` is not
+    protected, and must be public.
 
     Attributes:
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of an array of counters of this shape. `clocks`
             are leading axes of `shape`. Each index along these axes has a clock, which all counters at this index
-            share. `dtype` is the dtype of the stream: integers are added up as integers (int32, or int64 in 64-bit
-            mode), and floats as integer multiples of 2^-20.
+            share; `doubling_counter` allows only (). `dtype` is the dtype of the stream: integers are added up as
+            integers (int32, or int64 in 64-bit mode), and floats as integer multiples of 2^-20.
         feed: (key, params, state, value, fed=True) -> state. It needs a new key for every entry. value: [*shape], of
             the stream's dtype (bools and narrow integers count as integers). fed: [*clocks] bool; False leaves a
-            counter unchanged. Integers, and sums of them, wrap around beyond int32 (int64 in 64-bit mode). Floats are
+            counter unchanged. Sums, and integers in arrays, wrap around beyond int32 (int64 in 64-bit mode). Floats are
             rounded to multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps
             entries in [0, 1] or [-1, 1]. Under any other bound, such as a norm bound on a vector of d entries, rounding
             enlarges the sensitivity: add 2^-20 * d in L1 norm, 2^-20 * sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: the results of `read`, up to rounding, after each of the
-            entries `values` [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
-        variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after this
-            number of entries, in 1..horizon, except that trees leave out the noise that covers rounding. Estimates are
-            unbiased.
+            entries `values` [T, *shape] of a whole stream, 1 <= T <= horizon, fed with `keys` [T].
+        variance: (params, times) -> float64 array like times. On the host: the variance of the estimate after each
+            number of entries in `times` (integers in 1..horizon). Estimates are unbiased. Trees leave out the small
+            additional noise that covers rounding. `toeplitz_counter` includes this noise for a single counter; each
+            counter of an array of m counters has sqrt(m) times as much. The same holds for `radius`.
         radius: (params, times, failure_prob) -> float array like times. May be traced. For each time separately, the
             error of the estimate after this number of entries exceeds the radius with probability at most failure_prob
             ([] float in (0, 1)). Times outside 1..horizon give meaningless radii.

@@ -63,9 +63,9 @@ class Run:
         Args:
             *unnamed: must be empty; otherwise an error asks for keyword arguments.
             **values: the values of `params`. Each is either one value for all points, or a list with one value for each
-                point. A tuple, a range or an array with axes counts as a list. All lists must have the same length, and
-                point i has the i-th value of every list. For all combinations of two lists use `sweep`. If a value is
-                itself such a list, pass a list with one copy for each point.
+                point. A tuple, a range or an array with axes counts as a list, but a NamedTuple does not. All lists
+                must have the same length, and point i has the i-th value of every list. For all combinations of two
+                lists use `sweep`. If a value is itself such a list, pass a list with one copy for each point.
 
         Returns:
             (params, in_axes): one pytree with leaves on the host, and its `in_axes` for `jax.vmap`. A leaf that varies
@@ -73,8 +73,9 @@ class Run:
             in `in_axes`. If no leaf varies, all leaves have the axis.
 
         Raises:
-            ValueError: if no value is a list, a list is empty, or two lists differ in length; if `params` raises; or if
-                the parameters of two points differ in structure, or in the shape of a leaf.
+            ValueError: if a value has no name or has masked entries; if no value is a list, a list is empty, or two
+                lists differ in length; if `params` raises; or if the parameters of two points differ in structure, or
+                in the shape of a leaf.
 
         Examples:
             >>> import jax, jaxdp

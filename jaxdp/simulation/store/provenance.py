@@ -32,7 +32,7 @@ class Point(NamedTuple):
         static: the static values of the program, keyed by name, as `as_json` returns them.
         values: all other values of the point, keyed by name, as `as_json` returns them.
         guarantees: the claims at the point, keyed by name. There is one for each algorithm and, with `user_level`, a
-            second one for a person.
+            second one for a person, unless the algorithm's claim is for a person.
     """
 
     static: dict[str, Any]
