@@ -55,8 +55,8 @@ def gaussian_comparisons(
         feature_norm: L > 0, the maximum norm of φ; a φ with a larger norm is rescaled to norm L. With `inf` or None, no
             φ is rescaled. With None, L is the largest norm of the drawn φ. If only the labels are private, L is public,
             and may be used like a bound that is known in advance.
-        parameter_norm: B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With None, θ* is
-            not rescaled. May be traced.
+        parameter_norm: [] float, B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With
+            None, θ* is not rescaled. May be traced.
         zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled, so that <1, θ*> = 0.
 
     Returns:
