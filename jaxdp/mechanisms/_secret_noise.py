@@ -128,7 +128,7 @@ def secret_discrete_gaussian(size: int, variance: float | Fraction) -> list[int]
         >>> len(noise), type(noise[0])
         (2, <class 'int'>)
     """
-    rounded_variance = check_positive("variance", variance)
+    rounded_variance = check_positive("variance", variance)  # pyright: ignore[reportArgumentType]
     exact = Fraction(variance if isinstance(variance, int | float | Fraction) else rounded_variance)
     return [draw_gaussian(exact, secrets.randbelow) for _ in range(check_count("size", size, 0))]
 

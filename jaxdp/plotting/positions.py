@@ -279,7 +279,8 @@ def share_limits(figure: figure.Figure) -> None:
         if ax.get_yscale() == "log" and records(ax):
             _set_log_limits(ax, min(limits), max(limits))
         else:
-            ax.set_ylim(sorted([min(limits), max(limits)], reverse=bool(ax.yaxis_inverted())))
+            ends = (max(limits), min(limits)) if ax.yaxis_inverted() else (min(limits), max(limits))
+            ax.set_ylim(ends)
 
 
 def _has_vertical_limits(ax: Axes) -> bool:
