@@ -284,7 +284,6 @@ def test_posteriors_of_all_pairs_take_longer_than_rounds_also_for_persons():
     assert each[0] > each[1] > seconds(jaxdp.dueling.ebs_elimination(num_arms=10, horizon=100), {"num_arms": 10})
 
 
-@pytest.mark.slow
 def test_slow_candidates_start_second_and_results_have_the_registered_order(monkeypatch):
     for problem in advise_problems.PROBLEMS.values():
         assert {*problem.slow} <= {*problem.candidates()}

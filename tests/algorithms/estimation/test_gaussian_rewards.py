@@ -19,7 +19,6 @@ MAKERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_norms_of_a_sweep_are_those_of_separate_problems(name):
     estimator, make = MAKERS[name]
