@@ -3,9 +3,7 @@
 Commands import their modules when they are called, so that help appears quickly.
 """
 
-import atexit
 import contextlib
-import gc
 import os
 import shutil
 import sys
@@ -18,6 +16,7 @@ import typer
 
 import jaxdp
 from jaxdp.studies.command import Seed
+from jaxdp.studies.garbage import collect_garbage_rarely
 from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
 from jaxdp.studies.numbers import whole_number
 from jaxdp.studies.terminal import terminal_width, wrap_prose
@@ -370,9 +369,7 @@ def main() -> None:
     A ValueError, OSError or MemoryError, which the user can correct, is printed with its notes and without a traceback.
     The exit code is then 2.
     """
-    # Traced programs are millions of objects that live until the end: collect garbage seldom, and not at the end.
-    gc.set_threshold(50_000, 20, 20)
-    atexit.register(gc.freeze)
+    collect_garbage_rarely()
     warnings.showwarning = show_warning
     try:
         app(prog_name="jaxdp")

@@ -69,9 +69,8 @@ def unit_instance(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the results of `instance`; if gap or best_mean is given, all means are clipped to [0, 1].
 
-    The arguments are the same as for `instance`. Raises a
-    ValueError in the same cases as `instance`, and if best_mean is outside [0, 1], or a changed mean is outside [0, 1]
-    by more than `ROUNDING`.
+    The arguments are the same as for `instance`. Raises a ValueError in the same cases as `instance`, and if best_mean
+    is outside [0, 1], or a changed mean is outside [0, 1] by more than `ROUNDING`.
     """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)

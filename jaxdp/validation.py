@@ -340,11 +340,9 @@ def _number(name: str, value: object) -> float:
             f"{name} must be a number that is known on the host, got a traced number: make params outside of jax.jit "
             "and jax.vmap; run.points(epsilon=[0.1, 1.0]) makes params of several points, to map over"
         )
-    dtype = getattr(value, "dtype", None)
-    has_other_dtype = dtype is not None and not (
-        jnp.issubdtype(dtype, np.integer) or jnp.issubdtype(dtype, np.floating)
-    )
-    is_other = has_other_dtype or isinstance(value, str | bytes | bool | list | tuple)
+    is_other = isinstance(value, str | bytes | bool | list | tuple)
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        is_other = not any(jnp.issubdtype(value.dtype, kind) for kind in (np.integer, np.floating))
     if is_other or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")
     try:

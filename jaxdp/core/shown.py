@@ -121,9 +121,9 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
     """Returns rows (name, text) of the parts of a run and of its coordinates.
 
     The rows of a learner show its claim, its interface and its values; the rows of an estimator, its claim and its
-    values; the rows of another part, its metrics and its values. `made_of`
-    maps names to the parts, and `coords` maps names to the run's coordinates. `params` is the run's function of keyword
-    arguments, which are shown if `made_of` is empty.
+    values; the rows of another part, its metrics and its values. `made_of` maps names to the parts, and `coords` maps
+    names to the run's coordinates. `params` is the run's function of keyword arguments, which are shown if `made_of` is
+    empty.
     """
     rows: Rows = []
     for name, part in made_of.items():

@@ -242,8 +242,8 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         first `rank` with linearly independent differences and the others (0, 0); and the rank, [] int32.
     """
     num_arms, dim = arms.shape
-    # Differences of huge arms may overflow, and their reciprocals may be subnormal. If all arms were divided, XLA would
-    # divide their differences instead.
+    # Differences of huge arms may overflow, and their reciprocals may be subnormal, so huge arms are divided by 16. The
+    # factor is not a constant: XLA would subtract first, and divide the differences.
     is_huge = jnp.max(jnp.abs(arms)) > float(jnp.finfo(arms.dtype).max) / 16
     small = arms * jnp.where(is_huge, 1 / 16, 1).astype(arms.dtype)
     differences = jnp.where(active[:, None], small - small[jnp.argmax(active)][None], 0)

@@ -1,11 +1,19 @@
-"""Describes the noise that privacy adds to labels or to the objective, for confidence sets and standard errors."""
+"""Describes the noise that privacy adds to labels or to the objective, for confidence sets and standard errors.
 
+Also computes the scale of Gaussian noise on a statistic.
+"""
+
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import NoiseFn
+from jaxdp.mechanisms import analytic_gaussian, classical_gaussian
+from jaxdp.validation import check_choice, check_delta, check_epsilon
+
+CONSTANTS = ("analytic", "classical", "paper")
 
 
 class LabelNoise(NamedTuple):
@@ -68,3 +76,33 @@ def randomized_labels(zero_sum: bool) -> NoiseFn:
         return LabelNoise(spread, zero, zero, search_basis(features, zero_sum=zero_sum))
 
     return noise
+
+
+def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
+    """Returns the scale of Gaussian noise divided by `noisy_statistic.sensitivity_unit`, on the host in float64.
+
+    Args:
+        epsilon: privacy budget, in (0, inf].
+        delta: in (0, 1).
+        constants: "analytic" or "classical" (divided by the sensitivity of the statistic), or "paper" (divided by L,
+            where |x_i| <= 2 L).
+
+    Returns:
+        The multiplier: a standard deviation divided by the unit, >= 0.
+
+    Raises:
+        ValueError: if epsilon, delta or constants is out of range; if constants is "classical" at finite epsilon >= 1;
+            or if epsilon is so small that the multiplier overflows.
+    """
+    epsilon = check_epsilon(epsilon)
+    check_delta(delta)
+    check_choice("constants", constants, CONSTANTS)
+    if constants == "analytic":
+        return analytic_gaussian(epsilon, delta)
+    if constants == "classical":
+        return classical_gaussian(epsilon, delta)
+    # DP-Reward, Theorem 5.2: the square is 8 ln(2 / delta) / epsilon^2 + 4 / epsilon; 0 at infinity
+    multiplier = math.hypot(math.sqrt(8 * math.log(2 / delta)) / epsilon, 2 / math.sqrt(epsilon))
+    if math.isinf(multiplier):
+        raise ValueError(f"epsilon must be large enough for the noise to be finite, got {epsilon}")
+    return multiplier

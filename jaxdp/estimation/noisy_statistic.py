@@ -5,7 +5,6 @@ and the sum is an integer number of steps. The noise covers the change that roun
 unit. "The paper" is DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, only
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf, rate_leaf
 from jaxdp.estimation.exact_sums import exact_statistic
+from jaxdp.estimation.label_noise import CONSTANTS, noise_multiplier
 from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.persons import PERSON, check_unit, most_labels, person_index, person_norms
 from jaxdp.estimation.public_weights import (
@@ -31,13 +31,11 @@ from jaxdp.estimation.public_weights import (
     noise_variance,
 )
 from jaxdp.estimation.whitening import check_geometry
-from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
+from jaxdp.mechanisms import gaussian, k_norm, round_up
 from jaxdp.mechanisms.least_budgets import check_k_norm
 from jaxdp.mechanisms.numerical import MAX_DIM, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_delta, check_epsilon
-
-CONSTANTS = ("analytic", "classical", "paper")
+from jaxdp.validation import check_above, check_at_least, check_choice, check_count, check_epsilon
 
 
 @pytree_dataclass
@@ -174,36 +172,6 @@ def check_release(
         raise ValueError("constants must not be 'paper' with geometry='whitened', as the paper's noise is isotropic")
     max_dim = MAX_DIM[noise] if max_dim is None else check_count("max_dim", max_dim)
     return Release(constants, weights, noise, of_persons, whitened, max_dim)
-
-
-def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
-    """Returns the standard deviation of Gaussian noise divided by `sensitivity_unit`, on the host in float64.
-
-    Args:
-        epsilon: privacy budget, in (0, inf].
-        delta: in (0, 1).
-        constants: "analytic" or "classical" (divided by the sensitivity of the statistic), or "paper" (divided by L,
-            where |x_i| <= 2 L).
-
-    Returns:
-        The multiplier, >= 0.
-
-    Raises:
-        ValueError: if epsilon, delta or constants is out of range; constants is "classical" at finite epsilon >= 1; or
-            epsilon is so small that the multiplier overflows.
-    """
-    epsilon = check_epsilon(epsilon)
-    check_delta(delta)
-    check_choice("constants", constants, CONSTANTS)
-    if constants == "analytic":
-        return analytic_gaussian(epsilon, delta)
-    if constants == "classical":
-        return classical_gaussian(epsilon, delta)
-    # DP-Reward, Theorem 5.2: the square is 8 ln(2 / delta) / epsilon^2 + 4 / epsilon; 0 at infinity
-    multiplier = math.hypot(math.sqrt(8 * math.log(2 / delta)) / epsilon, 2 / math.sqrt(epsilon))
-    if math.isinf(multiplier):
-        raise ValueError(f"epsilon must be large enough for the noise to be finite, got {epsilon}")
-    return multiplier
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:

@@ -64,7 +64,7 @@ def gaussian_rewards(
         feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
             None leaves features unchanged, and L is then their largest norm.
         parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
-            leaves the parameter unchanged. The default of `params`.
+            leaves the parameter unchanged. This is the default of the result's `params`, which take it, too.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators: "radius" and "feature_norm". "radius" is the true
             parameter's norm, which no analyst knows; leave it out to compare with estimators that do not take a radius.
@@ -74,8 +74,8 @@ def gaussian_rewards(
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each []. Its
-        `params` take ridge (default 0), the lambda of the semi-norm, and parameter_norm (infinity leaves the parameter
-        unchanged).
+        `params` take ridge (default 0), the lambda of the semi-norm, and parameter_norm (by default the argument, where
+        None is infinity).
 
     Raises:
         ValueError: if a count is < 1, dim is 1 with zero_sum, a norm is not > 0, or `known` is a string or contains
@@ -123,7 +123,7 @@ def plackett_luce_rewards(
         feature_norm: L, the maximum norm of an action's features; features with a larger norm are rescaled to norm L.
             None leaves features unchanged, and L is then their largest norm.
         parameter_norm: B, the maximum norm of the parameter; a parameter with a larger norm is rescaled to norm B. None
-            leaves the parameter unchanged. The default of `params`.
+            leaves the parameter unchanged. This is the default of the result's `params`, which take it, too.
         zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 

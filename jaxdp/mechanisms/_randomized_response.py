@@ -134,8 +134,8 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
         num_labels: K >= 2, static.
 
     Returns:
-        [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot
-        vector, up to the rounding in Deviations of `randomized_response`.
+        [..., num_labels] estimates in epsilon's dtype. Each estimate sums to 1, and its mean is the one-hot vector, up
+        to the rounding in Deviations of `randomized_response`.
 
     Raises:
         ValueError: if num_labels is not an integer >= 2, reports are not integers of a dtype that can represent

@@ -49,7 +49,7 @@ def nth_true(flags: jax.Array, number: jax.Array) -> jax.Array:
 
     Args:
         flags: [n] bool.
-        number: [] integer, >= 0. n < 2^31 unless its dtype has 64 bits.
+        number: [] integer, >= 0; of a 64-bit dtype if n >= 2^31.
 
     Returns:
         [] int32.

@@ -47,8 +47,8 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
         way_out: advice at the end of the error message.
 
     Raises:
-        ValueError: if comparisons do not connect all items. The error names up to three groups, which are
-            public, with up to four items each.
+        ValueError: if comparisons do not connect all items. The error names up to three groups, which are public, with
+            up to four items each.
     """
     groups = comparison_groups(table)
     if len(groups) > 1:

@@ -14,10 +14,10 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
 
     The exponent is the least-squares slope of ln mean against ln x. It is the sum over x of w(x) ln mean(x), with
     weights w that depend only on x. By the delta method, the slope's standard error is the standard error of the mean,
-    over seeds s, of the sums over x of w(x) value(s, x) / mean(x). The interval is Student's t interval with
-    this standard error. Seeds must be independent, but the values of one seed at several x may depend on each other.
-    The interval is for the slope that infinitely many seeds would give. The function does not test whether the mean is
-    a power of x.
+    over seeds s, of the sums over x of w(x) value(s, x) / mean(x). The interval is Student's t interval with this
+    standard error. Seeds must be independent, but the values of one seed at several x may depend on each other. The
+    interval is for the slope that infinitely many seeds would give. The function does not test whether the mean is a
+    power of x.
 
     For Gaussian values with a standard deviation of a fifth of the mean, a 95% interval has a coverage of at least
     94.5% with 8 or more seeds. For skewed values with a standard deviation of 70% of the mean (products of two gamma

@@ -3,8 +3,8 @@
 Simulates every algorithm that --trust and the other options allow. Most
 problems have an easy and a hard instance. Reports the algorithm with the
 least loss at your epsilon, the algorithms that are statistically
-indistinguishable from it, and whether the least loss is another
-algorithm's at another epsilon.
+indistinguishable from it, and whether another algorithm has the least loss
+at another epsilon.
 """
 
 import contextlib

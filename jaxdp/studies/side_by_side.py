@@ -1,7 +1,6 @@
 """Audits registered claims in several processes at the same time."""
 
 import contextlib
-import gc
 import itertools
 import multiprocessing
 import os
@@ -16,12 +15,11 @@ import jax
 from jaxdp import registry
 from jaxdp.audit import ScoreboardRow, scoreboard
 from jaxdp.studies.command import root_key
+from jaxdp.studies.garbage import collect_garbage_rarely
 
 MIN_CLAIMS = 8  # minimum number of claims that justifies a second process, which takes seconds to start
 MAX_DEFAULT_JOBS = 2  # maximum default number of processes, because each process may need several gigabytes
 CLAIMS_PER_CACHE = 16  # number of claims after which a process drops compiled programs: JAX slows down with many
-# A process collects garbage rarely, because traced programs consist of many small long-lived objects.
-GARBAGE_THRESHOLDS = 200_000, 20, 100
 # Programs that run for a long time have their own options; these flags are for single operations.
 XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
 _audit_counter = itertools.count(1)
@@ -135,7 +133,7 @@ def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
     The process ignores interruptions, which its parent handles.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    collect_garbage_rarely()
     for name, value in settings.items():
         if getattr(jax.config, name) != value:
             jax.config.update(name, value)

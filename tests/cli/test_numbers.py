@@ -148,3 +148,16 @@ def test_arrays_of_other_types_are_no_numbers(value):
 def test_a_masked_number_is_no_count():
     with pytest.raises(ValueError, match="x must have no masked entries, got 1"):
         check_count("x", np.ma.masked, 0)
+
+
+class OtherScalar:
+    """A number of another library, with a dtype that NumPy does not know."""
+
+    dtype = "own.float32"
+
+    def __float__(self):
+        return 0.5
+
+
+def test_numbers_of_other_libraries_are_numbers():
+    assert check_number("x", OtherScalar()) == 0.5  # pyright: ignore[reportArgumentType]

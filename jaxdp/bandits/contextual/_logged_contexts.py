@@ -51,8 +51,8 @@ def logged_contexts(
         `LoggedFeedback`. Outcomes: `matched`, the number of rounds that count; `reward`, their total reward;
         `squared_reward`, the sum of their squared rewards. With propensities there are also `shared_matched`,
         `shared_reward` and `shared_squared_reward`, for confidence intervals. They are the same sums, with each round
-        weighted by its coin's probability. An action outside [0, num_arms) never matches, and makes the sums of
-        rewards and of squared rewards NaN.
+        weighted by its coin's probability. An action outside [0, num_arms) never matches, and makes the sums of rewards
+        and of squared rewards NaN.
 
     Raises:
         ValueError: if an argument is not as described above, or needs more memory than is free on the device.

@@ -50,7 +50,7 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def repair(norm: jax.Array, vector: jax.Array) -> jax.Array:
-    """Returns the norm ([] float) of a vector; `norm` is the norm if squares do not overflow, and else infinity."""
+    """Returns the norm ([] float) of a vector; `norm` is this norm, or infinity if squares overflow."""
     unit = jnp.where(norm < jnp.inf, 1, 2.0 ** (-jnp.finfo(vector.dtype).maxexp // 2 - 8)).astype(vector.dtype)
     return jnp.where(norm < jnp.inf, norm, jnp.sqrt(inner(vector * unit, vector * unit)) / unit)
 
