@@ -51,7 +51,7 @@ def test_entries_of_a_users_module_are_known_to_the_processes(tmp_path, monkeypa
         from jaxdp.registry import MECHANISMS
         honest = MECHANISMS["randomized_response"]
         claim = lambda epsilon: honest.guarantee(epsilon=epsilon / 2)
-        MECHANISMS["a_liar"] = dataclasses.replace(honest, guarantee=claim)
+        jaxdp.register("a_liar", dataclasses.replace(honest, guarantee=claim))
     """
     (tmp_path / "liars.py").write_text("\n".join(line.strip() for line in text.splitlines()))
     monkeypatch.chdir(tmp_path)
