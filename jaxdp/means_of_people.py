@@ -185,7 +185,7 @@ def person_means(
         $$
 
         After each phase, an arm is dropped if $\hat \mu_a + c_a < \max_b (\hat \mu_b - c_b)$. With $K$
-        arms, $P \geq 2$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
+        arms, $P \ge 2$ phases, $s_a = \sum_{i : a_i = a} 1 / v_i$ and $L = \ln(2 K (P - 1) / \beta)$, where $\beta$ is
         `failure_prob`,
 
         $$

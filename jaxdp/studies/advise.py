@@ -20,20 +20,15 @@ from jaxdp.registry.table import paper
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
 from jaxdp.simulation.sweeps.progress import listen_to_chunks
-from jaxdp.studies.advise_problems import (
+from jaxdp.studies.advise_costs import (
     FEWEST_ROUNDS,
-    PROBLEMS,
     SECONDS_OF_A_CANDIDATE,
     SECONDS_OF_COMPILING,
-    Problem,
     Sizes,
     affordable,
-    algorithm_of,
     engine_of,
-    run_of,
-    with_means,
-    with_people,
 )
+from jaxdp.studies.advise_problems import PROBLEMS, Problem, algorithm_of, run_of, with_means, with_people
 from jaxdp.studies.advise_report import figure, print_first_means, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.declared import Study
@@ -209,7 +204,7 @@ def advise(
     first = next(iter(setting.instances.values()))
     for name, (entry, reports) in candidates.items():
         try:
-            run = run_of(setting, entry, sizes, [rounds], delta, first, reports)
+            run = run_of(setting, entry, sizes, [rounds], delta, first, reports=reports)
             (claim,) = run.guarantee(epsilon=epsilon).values()
         except ValueError as error:
             errors.append(f"{name} ({error})")
@@ -238,12 +233,11 @@ def advise(
     def build(learner: str, instance: str = "") -> Run:
         value = setting.instances[instance] if instance else None
         entry, reports = candidates[learner]
-        return run_of(setting, entry, sizes, horizons_of[learner], delta, value, reports)
+        return run_of(setting, entry, sizes, horizons_of[learner], delta, value, reports=reports, lanes=lanes)
 
     instances = list(setting.instances)
-    first_name, *other_names = algorithms
-    slow_names = [name for name in setting.slow if name in other_names]
-    order = [first_name, *slow_names, *(name for name in other_names if name not in slow_names)]
+    order = [name for name in setting.first if name in algorithms]
+    order += [name for name in algorithms if name not in order]
     with listening:
         results = sweep(
             build,
@@ -260,7 +254,7 @@ def advise(
         "trust_model": [claim.trust_model for claim in claims.values()],
         "unit": [f"{claim.privacy_unit}, {claim.adjacency}" for claim in claims.values()],
         "proof": [candidates[name][0].proof for name in algorithms],
-        "played": [engine_of(algorithm) for algorithm in algorithms.values()],
+        "played": [engine_of(algorithms[name], lanes * max(horizons_of[name])) for name in algorithms],
         "summary": [candidates[name][0].summary for name in algorithms],
         "paper": [paper(candidates[name][0].source) for name in algorithms],
     }

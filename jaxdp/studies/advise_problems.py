@@ -16,12 +16,13 @@ from jaxdp.estimation import gaussian_rewards, thurstone_rr
 from jaxdp.persons import with_unit
 from jaxdp.registry import ESTIMATORS, LEARNERS, EstimatorEntry, LearnerEntry
 from jaxdp.simulation import Run, estimation_run, simulator
+from jaxdp.studies import advise_costs as costs
 from jaxdp.studies import comparison, dueling_regret, dueling_trust, trust_models
+from jaxdp.studies.advise_costs import Sizes
 from jaxdp.studies.ldp_best_arm import keep_stopping_outputs
 
 Entry = LearnerEntry | EstimatorEntry
 Algorithm = Learner | Estimator
-Sizes = Mapping[str, int]  # by the names in `Problem.sizes`
 
 FAILURE_PROB = 0.05  # failure probability of learners that identify the best arm
 FEATURE_NORM = 1.0
@@ -46,8 +47,9 @@ class Problem(NamedTuple):
         sizes: default sizes keyed by name: `num_arms` (arms or experts), `dim`.
         horizon: default number of rounds or labels.
         candidates: function without arguments that returns entries keyed by name.
-        play: function(algorithm, sizes, horizon, instance) that returns a run with the outputs "loss" and `shares`,
-            each []. The instance is None if a parameter value of the run determines it.
+        play: function(algorithm, sizes, horizon, instance, lane_rounds) that returns a run with the outputs "loss" and
+            `shares`, each []. The instance is None if a parameter value of the run determines it. `lane_rounds`, the
+            number of rounds of all lanes, determines the engine.
         seconds: function(algorithm, sizes) that returns the approximate time in seconds, on one core, per round or
             label of a lane.
         instances: for each instance's name, the argument `instance` of `play`, or the value of the parameter `value`.
@@ -59,8 +61,8 @@ class Problem(NamedTuple):
         visits: the schedule of people's visits if candidates have claims for a person; None if candidates have their
             registered claims.
         tile: maximum number of lanes in a tile on a CPU.
-        slow: names of candidates that compile or run for long, in the order in which they start, after the first
-            candidate. Others are traced while these compile and run.
+        first: names of candidates that start before all others, in this order: one that compiles quickly, so that its
+            means are printed soon, then those that compile or run for long. Others are traced while these do so.
     """
 
     title: str
@@ -68,7 +70,7 @@ class Problem(NamedTuple):
     sizes: Sizes
     horizon: int
     candidates: Callable[[], Mapping[str, Any]]
-    play: Callable[[Any, Sizes, int, Any], Run]
+    play: Callable[[Any, Sizes, int, Any, float], Run]
     seconds: Callable[[Any, Sizes], float]
     instances: Mapping[str, Any]
     instances_text: str
@@ -78,7 +80,7 @@ class Problem(NamedTuple):
     fixed: Mapping[str, float] = {}
     visits: Visits | None = None
     tile: int = 256
-    slow: Sequence[str] = ()
+    first: Sequence[str] = ()
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
@@ -116,18 +118,10 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 
 # ---- play ------------------------------------------------------------------------------------------------------------
-def engine_of(algorithm: Algorithm) -> str:
-    """Returns a learner's engine ("counts", "blocks", "heard rounds" or "rounds"), or "labels" for an estimator."""
-    if isinstance(algorithm, Estimator):
-        return "labels"
-    if algorithm.reports and algorithm.best_action:
-        return "heard rounds"
-    return "counts" if algorithm.counts else "blocks" if algorithm.blocks else "rounds"
-
-
-def _simulator(learner: Learner, world: Environment, rounds: int, outcomes: Sequence[str] | None = None) -> Run:
-    engine = "counts" if engine_of(learner) == "counts" else "auto"
-    return simulator(learner, world, rounds, checkpoints=[rounds], engine=engine, outcomes=outcomes)
+def _simulator(learner: Learner, world: Environment, rounds: int, lane_rounds: float, **options: Any) -> Run:
+    name = costs.engine_of(learner, lane_rounds)
+    engine = name if name in ("counts", "rounds") else "auto"
+    return simulator(learner, world, rounds, checkpoints=[rounds], engine=engine, **options)
 
 
 def _regret(
@@ -135,16 +129,18 @@ def _regret(
     sizes: Sizes,
     rounds: int,
     instance: Any,
+    lane_rounds: float,
     *,
     world: Callable[..., Environment],
     visits: Visits | None = None,
 ) -> Run:
     del instance
-    run = _simulator(learner, add_visits(world(**sizes), visits), rounds, ["pseudo_regret"] if visits else None)
+    outcomes = ["pseudo_regret"] if visits else None
+    run = _simulator(learner, add_visits(world(**sizes), visits), rounds, lane_rounds, outcomes=outcomes)
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
-def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any) -> Run:
+def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any, lane_rounds: float) -> Run:
     """Returns a learner's run on Bernoulli arms with the outputs of a stopping time; "loss" is the number of rounds.
 
     `instance` has the means of the arms. If it is not a tuple, the run's value `gap` is the best mean minus the common
@@ -152,7 +148,7 @@ def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any) -> Run:
     """
     has_means = isinstance(instance, tuple)
     means = list(instance) if has_means else [0.75, *[0.25] * (sizes["num_arms"] - 1)]
-    run = _simulator(learner, bernoulli_bandit(means), rounds)
+    run = _simulator(learner, bernoulli_bandit(means), rounds, lane_rounds)
 
     def params(**values: Any) -> Any:
         return run.params(**values) if has_means else run.params(**values, best_mean=(1 + values["gap"]) / 2)
@@ -161,8 +157,8 @@ def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any) -> Run:
     return dataclasses.replace(outputs, params=params)
 
 
-def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: Any) -> Run:
-    del instance
+def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: Any, lane_rounds: float) -> Run:
+    del instance, lane_rounds
     problem = gaussian_rewards(num_samples=labels, dim=sizes["dim"], feature_norm=FEATURE_NORM)
     run = estimation_run({"estimator": estimator}, problem)
 
@@ -178,40 +174,6 @@ def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, 
     return dataclasses.replace(run, simulate=lambda key, params: outputs(run.simulate(key, params)))
 
 
-# ---- time ------------------------------------------------------------------------------------------------------------
-def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Returns the approximate time in seconds, on one core, per lane-round.
-
-    With at most ten arms, the time is 0 by counts, 60 ns by blocks, and `rounds` by rounds or heard rounds. With more
-    arms, it is proportional to their number.
-    """
-    return {"counts": 0.0, "blocks": 60e-9}.get(engine_of(learner), rounds) * max(1.0, sizes["num_arms"] / 10)
-
-
-def _seconds_of_duels(learner: Learner, sizes: Sizes) -> float:
-    """Returns the approximate time in seconds, on one core, per lane-round.
-
-    Every round of `rucb` and `double_thompson` computes bounds of all pairs of arms, also in blocks, and
-    `double_thompson` draws from the posteriors of all pairs. `ebs_elimination` feeds counters with every block.
-    """
-    arms, made_by = max(1.0, sizes["num_arms"] / 10), str(learner.made_by)  # a learner for a person names its learner
-    if "double_thompson(" in made_by:
-        return 3e-6 * arms**2
-    if "ebs_elimination(" in made_by:
-        return (1.5e-6 if "gaussian" in made_by else 400e-9) * arms
-    return 600e-9 * arms if "rucb(" in made_by else _seconds_of_arms(learner, sizes)
-
-
-def _seconds_of_contexts(learner: Learner, sizes: Sizes) -> float:
-    del learner
-    return 400e-9 * max(0.5, sizes["num_arms"] * sizes["dim"] / 100)
-
-
-def _seconds_of_labels(estimator: Estimator, sizes: Sizes) -> float:
-    del estimator
-    return 200e-9 * max(1.0, sizes["dim"] / 5)
-
-
 ONE_AHEAD = "one arm is the best, by a large or a small gap, and all others are equal"
 PROBLEMS = {
     "bandit": Problem(
@@ -221,7 +183,7 @@ PROBLEMS = {
         horizon=10**6,
         candidates=trust_models.arm_learners,
         play=partial(_regret, world=lambda num_arms: bernoulli_bandit([0.75, *[0.5] * (num_arms - 1)])),
-        seconds=_seconds_of_arms,
+        seconds=costs.seconds_of_arms,
         value="gap",
         instances={"easy": 0.25, "hard": 0.05},
         instances_text=ONE_AHEAD,
@@ -233,7 +195,7 @@ PROBLEMS = {
         horizon=10**6,
         candidates=_finders,
         play=_stop,
-        seconds=partial(_seconds_of_arms, rounds=40e-9),
+        seconds=partial(costs.seconds_of_arms, rounds=40e-9),
         value="gap",
         instances={"easy": 0.5, "hard": 0.1},
         instances_text=f"{ONE_AHEAD}; a learner may err with probability {FAILURE_PROB:g}",
@@ -249,7 +211,7 @@ PROBLEMS = {
         play=partial(
             _regret, world=lambda num_arms, dim: linear_contexts(num_arms=num_arms, dim=dim, rewards="binary")
         ),
-        seconds=_seconds_of_contexts,
+        seconds=costs.seconds_of_contexts,
         value="theta_norm",
         instances={"easy": 0.9, "hard": 0.3},
         instances_text="contexts are uniform on the sphere, rewards are 1 or -1, and depend on the context strongly "
@@ -262,11 +224,17 @@ PROBLEMS = {
         horizon=10**6,
         candidates=_duelers,
         play=partial(_regret, world=lambda num_arms: dueling.utility_duels(np.linspace(1, 0, num_arms))),
-        seconds=_seconds_of_duels,
+        seconds=costs.seconds_of_duels,
         value="link_scale",
         instances={"easy": 8.0, "hard": 1.0},
         instances_text="utilities are evenly spaced, and users are sure or unsure of them",
-        slow=("double_thompson_blocks", "double_thompson", "ebs_elimination", "ebs_elimination_gaussian"),
+        first=(
+            "ebs_local",
+            "double_thompson_blocks",
+            "double_thompson",
+            "ebs_elimination",
+            "ebs_elimination_gaussian",
+        ),
     ),
     "experts": Problem(
         title="prediction from experts",
@@ -275,7 +243,7 @@ PROBLEMS = {
         horizon=10**6,
         candidates=lambda: _select_registered(EXPERTS),
         play=partial(_regret, world=lambda num_arms: experts.stochastic_losses([0.25, *[0.5] * (num_arms - 1)])),
-        seconds=_seconds_of_arms,
+        seconds=costs.seconds_of_arms,
         instances={"one": None},
         instances_text="one expert loses 1/4 per round and all others lose 1/2; there is one instance",
     ),
@@ -286,7 +254,7 @@ PROBLEMS = {
         horizon=10**4,
         candidates=_estimators,
         play=_estimate,
-        seconds=_seconds_of_labels,
+        seconds=costs.seconds_of_labels,
         value="parameter_norm",
         instances={"sure": 8.0, "unsure": 1.0},
         instances_text=f"features are normal, scaled down to norm {FEATURE_NORM:g}; users are sure or unsure of the "
@@ -310,7 +278,7 @@ def with_people(problem: Problem, visits: Visits) -> Problem:
 
     def seconds_of_heard(learner: Learner, sizes: Sizes) -> float:
         seconds = problem.seconds(learner, sizes)
-        if engine_of(learner) != "heard rounds":
+        if costs.engine_of(learner) != "heard rounds":
             return seconds
         assert learner.reports is not None
         return seconds * visits.num_heard(learner.reports) / len(visits)
@@ -331,26 +299,6 @@ def algorithm_of(problem: Problem, entry: Entry, sizes: Sizes, rounds: int, repo
     return with_unit(comparison.resize(entry, heard, **sizes).make(), "person", reports)
 
 
-SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a program, while others are compiled
-SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
-FEWEST_ROUNDS = 5000
-
-
-def affordable(seconds: Sequence[float], horizon: int, lanes: int, limit: float, fewest: int = FEWEST_ROUNDS) -> int:
-    """Returns the number of rounds, up to `horizon`, that every candidate plays in `lanes` lanes within a time limit.
-
-    `seconds` has each candidate's seconds per lane-round on one core, and `limit` is in seconds, too. A result
-    strictly between `fewest` and `horizon` is 1, 2 or 5 times a power of ten. The result is at least the smaller of
-    these two numbers, even if this exceeds the limit.
-    """
-    slowest = max(seconds) * lanes
-    if slowest * horizon <= limit:
-        return horizon
-    most = max(limit / slowest, fewest)
-    scale = 10 ** math.floor(math.log10(most))
-    return min(horizon, max(fewest, scale * next(step for step in (5, 2, 1) if step * scale <= most)))
-
-
 def run_of(
     problem: Problem,
     entry: Entry,
@@ -358,19 +306,22 @@ def run_of(
     horizons: Sequence[int],
     delta: float,
     instance: Any = None,
+    *,
     reports: int = 0,
+    lanes: int = 1,
 ) -> Run:
     """Returns a candidate's run at several horizons, with a separate algorithm for each horizon.
 
     A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is the
     argument of `Problem.play`. If people participate several times, the algorithm uses `reports` visits of each person.
+    `lanes`, the number of lanes of the sweep, determines the engine.
     """
     import jax.numpy as jnp
 
     fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if name in entry.values}
-    names = ("loss", *problem.shares)
+    names, lane_rounds = ("loss", *problem.shares), lanes * max(horizons)
     runs = [
-        problem.play(algorithm_of(problem, entry, sizes, rounds, reports), sizes, rounds, instance)
+        problem.play(algorithm_of(problem, entry, sizes, rounds, reports), sizes, rounds, instance, lane_rounds)
         for rounds in horizons
         if rounds
     ]

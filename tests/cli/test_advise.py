@@ -18,7 +18,7 @@ from jaxdp.simulation import estimation_run, sweep
 from jaxdp.stats import all_pairs, paired
 from jaxdp.studies import advise_problems
 from jaxdp.studies.advise import STUDY, advise
-from jaxdp.studies.advise_problems import affordable
+from jaxdp.studies.advise_costs import affordable, engine_of
 from jaxdp.studies.advise_report import LEVEL, changes, figure, ranking, report
 from jaxdp.studies.comparison import resize
 
@@ -35,6 +35,14 @@ def test_the_better_one_is_first_and_alone():
     order, best = ranking(losses([5.0, 0.0, 4.0, 6.0], 16, np.random.default_rng(0)))
     assert order[0] == "l1"
     assert best == ["l1"]
+
+
+def test_learners_play_by_rounds_if_blocks_would_only_compile_longer():
+    learner = LEARNERS["ebs_elimination"].make()
+    assert [engine_of(learner, lane_rounds) for lane_rounds in (150_000, 10**7)] == ["rounds", "blocks"]
+    assert engine_of(LEARNERS["successive_elimination"].make(), 10) == "counts"
+    played = advise(problem="duels", key=jax.random.key(0), **SMALL, learner=["ebs_local"]).played
+    assert played.values.tolist() == ["rounds"]
 
 
 def test_a_failed_run_is_never_first():
@@ -288,14 +296,14 @@ def test_posteriors_of_all_pairs_take_longer_than_rounds_also_for_persons():
     assert each[0] > each[1] > seconds(jaxdp.dueling.ebs_elimination(num_arms=10, horizon=100), {"num_arms": 10})
 
 
-def test_slow_candidates_start_second_and_results_have_the_registered_order(monkeypatch):
+def test_some_candidates_start_first_and_results_have_the_registered_order(monkeypatch):
     for problem in advise_problems.PROBLEMS.values():
-        assert {*problem.slow} <= {*problem.candidates()}
+        assert {*problem.first} <= {*problem.candidates()}
     names = ["explore_then_commit", "ucb_central", "thompson_central"]
     asked = {**SMALL, "num_seeds": 5, "learner": names, "key": jax.random.key(0)}
     expected = advise(**asked)
     monkeypatch.setitem(
-        advise_problems.PROBLEMS, "bandit", advise_problems.PROBLEMS["bandit"]._replace(slow=("thompson_central",))
+        advise_problems.PROBLEMS, "bandit", advise_problems.PROBLEMS["bandit"]._replace(first=("thompson_central",))
     )
     results = advise(**asked)
     xr.testing.assert_equal(results, expected)

@@ -178,7 +178,7 @@ WRONG = {
     "words in a loop with a constant, and a draw": lambda key: [words_in_a_loop_to_a_limit(key), normal(key)],
     "words in a branch, words and a draw in the other one": lambda key: (
         (words := jax.random.key_data(key)),
-        branch(lambda key: words[0] + jax.random.bits(key), lambda _: words[0])(key),
+        branch(lambda key: words[0] + jax.random.bits(key, dtype=jnp.uint32), lambda _: words[0])(key),
     ),
     "words, and a draw with the key that has them": lambda key: (
         (words := jax.random.key_data(key)),

@@ -215,7 +215,7 @@ def test_done_is_not_one_truth_value():
     ("change", "found"),
     [
         (lambda world, feedback, outcome: (world, feedback), "((), int32 of shape ())"),
-        (lambda world, feedback, outcome: (world, feedback, outcome["paid"]), "((), int32 of shape (), float32"),
+        (lambda world, feedback, outcome: (world, feedback, outcome["paid"]), "((), int32 of shape (), float"),
     ],
 )
 def test_feedback_returns_other_values(change, found):

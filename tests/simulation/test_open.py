@@ -160,7 +160,10 @@ def test_a_lost_file_is_not_read_as_zeros(tmp_path):
 def test_a_lost_file_is_named_beside_an_output_without_values(tmp_path):
     def with_empty(**_) -> Run:
         def simulate(key, a):
-            return {"all_of_none": jnp.zeros((0,)), "count": jax.random.randint(key, (), 1, 5) + a.astype(jnp.int32)}
+            return {
+                "all_of_none": jnp.zeros((0,)),
+                "count": jax.random.randint(key, (), 1, 5, jnp.int32) + a.astype(jnp.int32),
+            }
 
         dims = {"all_of_none": ("empty",), "count": ()}
         return Run(simulate=simulate, params=lambda a: np.float32(a), guarantee=lambda a: {}, dims=dims, coords={})
