@@ -139,7 +139,7 @@ def test_no_instance_with_arms_has_its_best_arm_first():
             assert min(gaps) == 0, name
             action = jnp.zeros(world.interface.action.shape, jnp.int32)
             _, _, outcome = world.feedback(jax.random.key(0), world.params(), state, action)
-            _, totals = world.unheard(world.params(), state, action, jnp.int32(3)) if world.unheard else (0, outcome)
+            _, totals = world.unheard(world.params(), state, action, jnp.asarray(3)) if world.unheard else (0, outcome)
             regret = float(outcome["pseudo_regret"])
             assert regret > 0, name
             assert float(totals["pseudo_regret"]) == pytest.approx(regret * (3 if world.unheard else 1)), name
