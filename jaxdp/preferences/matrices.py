@@ -81,7 +81,7 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
     if not np.isfinite(margins).all():
         raise ValueError(f"utilities must have finite differences, got {utilities.tolist()}")
     with jax.enable_x64(True):  # runs on the host, outside any compiled program
-        matrix = np.asarray(link.cdf(jax.numpy.asarray(margins)), np.float64)
+        matrix = np.asarray(jax.jit(link.cdf)(margins), np.float64)  # one program to compile, not one an operation
     return check_preferences("the link's matrix", matrix)
 
 

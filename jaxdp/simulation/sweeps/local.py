@@ -14,7 +14,7 @@ from jaxdp.simulation.store.processor import cores
 from jaxdp.simulation.sweeps.compilation import keep_for
 from jaxdp.simulation.sweeps.lanes import Compiled, Program, tiles_in_flight
 from jaxdp.simulation.sweeps.plan import Plan
-from jaxdp.simulation.sweeps.progress import Reporter
+from jaxdp.simulation.sweeps.progress import Reporter, has_listener
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner, Started
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
@@ -115,7 +115,7 @@ class LocalSource:
 
         def work_until_done(awaited: Future[Any]) -> None:
             while not awaited.done():
-                if is_first and awaited not in self._compiling.values():
+                if is_first and (has_listener() or awaited not in self._compiling.values()):
                     wait([awaited], MOMENT)  # so that the first results do not wait for another program to be traced
                 if not (start_next() or prepare()):
                     pending = {future for future in (*self._compiling.values(), *running()) if not future.done()}

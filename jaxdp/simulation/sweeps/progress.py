@@ -31,6 +31,11 @@ def listen_to_chunks(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+def has_listener() -> bool:
+    """Returns whether a listener waits for chunks."""
+    return _listener.get() is not None
+
+
 def report_chunk(dataset: "xr.Dataset", region: tuple[slice, ...]) -> None:
     """Calls the listener, if there is one, with results that are complete in one more region."""
     if (listener := _listener.get()) is not None:
