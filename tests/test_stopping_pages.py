@@ -6,6 +6,7 @@ import math
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -148,6 +149,7 @@ def test_errors_of_noisy_argmax_are_those_of_binomial_totals_with_exponential_no
         assert cell["low"] < cell["mean"] < cell["high"]
 
 
+@pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="committed results have 32 bits")
 def test_a_committed_cell_is_replayed():
     name = "pairwise_elimination"
     assert stopping.measure(name, [10.0]) == {"10": stopping.records()[name]["cells"]["10"]}

@@ -289,9 +289,9 @@ class Late:
                 action = jnp.where(waits, chosen.astype(action.dtype), action)
             return _Hearing(learner_state, used, all_used, action, waits, number + 1)
 
-        waits, action = self.waits_in(params, before.waits, before.round), report.action
+        waits, action = self.waits_in(params, before.waits, before.round), report.action.astype(before.action.dtype)
         if learner.reports is not None and not self.same_for_all:
-            action = jnp.where(jnp.asarray(params.sends)[before.round], action, before.action.astype(action.dtype))
+            action = jnp.where(jnp.asarray(params.sends)[before.round], action, before.action)
         private, public = state
         hearing = jax.lax.while_loop(
             is_answered,
