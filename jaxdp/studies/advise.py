@@ -140,10 +140,11 @@ def advise(
     has only one instance.
 
     Candidates use the constants of their proofs, and know the horizon. A candidate is simulated by counts if it
-    supports counts, and otherwise by blocks or rounds. At the same seed, the random outcomes by counts differ from the
-    outcomes by blocks or rounds. If some candidates are too slow for the horizon, all candidates are compared at a
-    shorter horizon. The candidates that are fast enough are then also compared at the full horizon, but not if
-    `seconds` is given. Results are never extrapolated.
+    supports counts, and otherwise by blocks or rounds; if its lanes have at most 10^6 rounds together, by rounds, which
+    compile sooner. At the same seed, the random outcomes by counts differ from the outcomes by blocks or rounds. If
+    some candidates are too slow for the horizon, all candidates are compared at a shorter horizon. The candidates that
+    are fast enough are then also compared at the full horizon, but not if `seconds` is given. Results are never
+    extrapolated.
 
     The loss is the regret. For "best-arm" it is the number of rounds until a learner stops (all rounds for a run that
     is cut off), and for "labels" it is the l2 error of the estimate. The budgets are from a tenth to ten times

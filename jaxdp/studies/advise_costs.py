@@ -10,21 +10,22 @@ Sizes = Mapping[str, int]  # number of arms or experts, and dimension, by the na
 SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a program, while others are compiled
 SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
 FEWEST_ROUNDS = 5000
-FEW_LANE_ROUNDS = 10**6  # blocks save at most a second or two of these, but take seconds longer to compile
+FEW_LANE_ROUNDS = 10**6  # counts and blocks save at most a second or two of these, but compile for seconds longer
 
 
 def engine_of(algorithm: Learner | Estimator, lane_rounds: float = math.inf) -> str:
     """Returns a learner's engine ("counts", "blocks", "heard rounds" or "rounds"), or "labels" for an estimator.
 
-    `lane_rounds` is the number of rounds of all lanes. Blocks and rounds have equal results.
+    `lane_rounds` is the number of rounds of all lanes. Rounds and blocks have equal results, and counts have results of
+    the same distribution.
     """
     if isinstance(algorithm, Estimator):
         return "labels"
     if algorithm.reports and algorithm.best_action:
         return "heard rounds"
-    if algorithm.counts:
-        return "counts"
-    return "blocks" if algorithm.blocks and lane_rounds > FEW_LANE_ROUNDS else "rounds"
+    if lane_rounds <= FEW_LANE_ROUNDS:
+        return "rounds"
+    return "counts" if algorithm.counts else "blocks" if algorithm.blocks else "rounds"
 
 
 def seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:

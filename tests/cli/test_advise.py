@@ -37,10 +37,10 @@ def test_the_better_one_is_first_and_alone():
     assert best == ["l1"]
 
 
-def test_learners_play_by_rounds_if_blocks_would_only_compile_longer():
-    learner = LEARNERS["ebs_elimination"].make()
-    assert [engine_of(learner, lane_rounds) for lane_rounds in (150_000, 10**7)] == ["rounds", "blocks"]
-    assert engine_of(LEARNERS["successive_elimination"].make(), 10) == "counts"
+def test_few_lanes_play_by_rounds_which_compile_sooner():
+    for name, engine in (("ebs_elimination", "blocks"), ("ucb_central", "counts")):
+        learner = LEARNERS[name].make()
+        assert [engine_of(learner, lane_rounds) for lane_rounds in (150_000, 10**7)] == ["rounds", engine]
     played = advise(problem="duels", key=jax.random.key(0), **SMALL, learner=["ebs_local"]).played
     assert played.values.tolist() == ["rounds"]
 
@@ -397,6 +397,6 @@ def test_the_command(tmp_path):
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert "ADVICE at epsilon = 1 for one round's reward, 400 rounds: use ucb_central." in result.output
-    assert "ucb_central: 1-DP (rounding: delta 2e-10), central, one round's reward; proved; by counts" in result.output
+    assert "ucb_central: 1-DP (rounding: delta 2e-10), central, one round's reward; proved; by rounds" in result.output
     assert (tmp_path / "out" / "figure.png").stat().st_size > 0
     assert STUDY.simulate is advise
