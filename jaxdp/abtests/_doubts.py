@@ -118,8 +118,8 @@ def warn_of_impossible_releases(
 def warn_of_totals(users: np.ndarray, control: np.ndarray, treatment: np.ndarray) -> None:
     """Warns if three or more batches look like running totals.
 
-    They do if users grow and ones never decrease from batch to batch, and the increases are too regular for disjoint
-    batches.
+    They do if users grow from batch to batch, the ones of each arm never decrease and never grow by more than the
+    users, and the increases are too regular for disjoint batches.
     """
     added = np.diff(users)
     if len(users) < 3 or not np.all(added > 0):

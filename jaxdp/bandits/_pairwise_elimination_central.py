@@ -153,8 +153,9 @@ def pairwise_elimination_central(*, num_arms: int) -> Learner:
             do not change. It must be at least 8 times the smallest normal float, and at most an eighth of the largest.
         first_look: plays of each arm at the first test, an integer >= 2 and < 2^30 (in 64-bit mode: < 2^62). The first
             epoch has a sixteenth of these plays, rounded down, but at least 1 and at most p = 64 + 64 / epsilon plays.
-            By default None: the first epoch has p plays of each arm, and the second epoch has 16 + 16 / epsilon^2. Both
-            numbers are rounded up, and are limited to 2^29 - 1 and 2^28 - 1 (in 64-bit mode: 2^61 - 1 and 2^60 - 1).
+            By default None: the first test takes place after 80 + 64 / epsilon + 16 / epsilon^2 plays of each arm: p in
+            the first epoch, and 16 + 16 / epsilon^2 in the second. Both numbers are rounded up, and are limited to
+            2^29 - 1 and 2^28 - 1 (in 64-bit mode: 2^61 - 1 and 2^60 - 1).
         growth: in [0.05, 1], by default 0.1: an arm's plays in the third or a later epoch, divided by the arm's plays
             before this epoch, unless the noise requires more plays (see above).
 

@@ -53,8 +53,8 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
     Args:
         rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
             its dtype changes.
-        scale: > 0 and, unless JAX has 64 bits, between 1e-31 and 8e37; an entry is divided by `scale` to give the
-            reward. Use 255 for uint8 rewards that use their whole range.
+        scale: between 1e-31 and 8e37 (in 64-bit mode: between 1e-291 and 4e307); an entry is divided by `scale` to
+            give the reward. Use 255 for uint8 rewards that use their whole range.
         binary: whether all entries are 0 or `scale` and rewards are passed to the learner as integers.
 
     Returns:

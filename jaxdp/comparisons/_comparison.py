@@ -67,7 +67,7 @@ class Comparison:
         """Returns whether each mean is the best mean or is not shown to be worse than the best mean.
 
         The result has the dimensions of `values` without seed. It is False for a mean that is not finite. Suppose that
-        every contestant with a finite mean that is marked False is declared worse than the contestant with the best
+        every contestant that is marked False and has a finite mean is declared worse than the contestant with the best
         mean at the same epsilon, unit and horizon. At each epsilon, unit and horizon, the probability that any of these
         declarations is wrong is at most 5% if means over seeds are normally distributed (Bonferroni's correction, over
         all pairs of contestants).

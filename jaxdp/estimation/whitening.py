@@ -184,7 +184,7 @@ def predicted_ridge(
         delta: in (0, 1).
         sensitivity: sensitivity of the statistic, finite and > 0; None means the largest norm of a row, for one label,
             which must not be 0.
-        margin_stddev: B, a guess of the margins' standard deviation, in (0, 1e30]; infinity gives 0.
+        margin_stddev: B, a guess of the margins' standard deviation, in (0, 1e30], or infinity, which gives 0.
 
     Raises:
         ValueError: if features are not a table as for `predicted_margin_errors`, a value is out of range, or the

@@ -50,8 +50,9 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array in C order is copied only if
             its dtype changes.
-        scale: > 0 and, unless JAX has 64 bits, between 1e-31 and 8e37; an entry is divided by `scale` to give the
-            loss. Use 255 for uint8 losses that use their whole range; with the default, a uint8 entry 1 is the loss 1.
+        scale: between 1e-31 and 8e37 (in 64-bit mode: between 1e-291 and 4e307); an entry is divided by `scale` to
+            give the loss. Use 255 for uint8 losses that use their whole range; with the default, a uint8 entry 1 is the
+            loss 1.
         num_switches: maximum number of switches of the comparator sequence in `dynamic_regret`, in [0, horizon); None
             omits this metric.
 

@@ -15,9 +15,9 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
     """Returns the result of the implementation for the platform, as `jax.lax.platform_dependent` does.
 
     `platform_dependent` traces all implementations. If JAX has only CPUs, this function traces only the implementation
-    for CPUs, which saves a sixth to a quarter of the time before a program runs. If a process with only CPUs lowers a
-    program for another platform, it therefore lowers the CPU implementation, which gives the same values. Inside
-    `trace_for` of the other platform, it lowers the implementation for that platform.
+    for CPUs, which saves a sixth to a quarter of the time before a program runs. A program that such a process traces
+    for CPUs keeps the CPU implementation, which gives the same values, even if it is lowered for another platform. A
+    program that is traced inside `trace_for` of another platform has the implementation for that platform.
 
     Args:
         arguments: pytrees of arrays.

@@ -60,7 +60,7 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
 
 
 def _rows(kind: str, entries: Mapping[str, Any]) -> list[_Row]:
-    """Returns the rows of all entries of one kind, one for each factory or entry without one, grouped by family."""
+    """Returns rows of a kind's entries by family: one for each factory, and one for each entry without a factory."""
     families: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for name, entry in entries.items():
         title = entry.family if entry.family.startswith(kind) else f"{entry.family} ({kind}s)"

@@ -197,7 +197,7 @@ def follows_the_last_answer(*, hears: int) -> Learner:
     def update(key, params, state, report):
         visit, answer = report
         private = randomized_response(key, answer, params["epsilon"])
-        return State((), jnp.where(visit.nth < hears, private, state.public).astype(jnp.int32))
+        return State((), jnp.where(visit.nth < hears, private.astype(jnp.int32), state.public))
 
     return Learner(
         params=lambda *, epsilon: {"epsilon": np.float32(epsilon)},

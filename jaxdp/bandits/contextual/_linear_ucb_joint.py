@@ -216,7 +216,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # fresh noise in each round from the changed entry's to the last hides the change
+        if counter == "toeplitz":  # fresh noise hides the change in its own round and in every later round
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))

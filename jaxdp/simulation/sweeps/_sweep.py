@@ -100,9 +100,9 @@ def sweep(
             should fit in 4 GiB. Several tiles run at a time if memory allows; if memory runs out, the number of tiles
             that run at a time is halved.
         chunk_size: the maximum number of lanes that are returned and written together, >= 1. None means a default,
-            limited by free memory. With a store, this is at most about 20 seconds of work, or the tiles that run at a
-            time if these take longer; with an executor, it is small, so that workers share chunks evenly. A store keeps
-            the chunk size of the first call.
+            limited by free memory. With an executor, it is small, so that workers share chunks evenly. Otherwise, with
+            a store, it is at most about 20 seconds of work of the first program, or the tiles that run at a time if
+            these take longer. A store keeps the chunk size of the first call.
         devices: devices of one kind; each tile runs on one device. None means all local devices of JAX's default kind.
         store: path of a Zarr store, on a file system with file locks. The path must not exist, or must contain the
             store of this sweep; with `overwrite` or `grow`, it may contain the store of another sweep.

@@ -46,7 +46,7 @@ def follow_the_leader(num_experts: int) -> Learner:
         return jnp.minimum(EPOCH - public[1] % EPOCH, limit)
 
     def counts(key, params, public, limit) -> CountPlan:
-        return CountPlan(jnp.where(jnp.arange(num_experts) == public[0], left(public, limit), 0))
+        return CountPlan(jnp.where(jnp.arange(num_experts, dtype=jnp.int32) == public[0], left(public, limit), 0))
 
     def update_block(keys, params, state, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         is_planned = jnp.arange(EPOCH) < plan.length
