@@ -21,8 +21,8 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
 
     Args:
         words: [2] uint32, random, independent, and drawn afresh for each permutation. If two permutations have equal
-            second words, and first words that differ by a small number, one permutation is nearly a shift of the other;
-            with 1,000 entries, only about half of the entries are shifted.
+            second words, and first words that differ by a small number, one permutation is nearly a shift of the other.
+            With 1,000 entries, only about half of the entries are shifted.
         index: [] integer; clipped to [0, size).
         size: in [1, 2^31).
 

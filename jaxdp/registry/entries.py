@@ -78,7 +78,7 @@ class Entry:
             not, such as a second phase or an exhausted budget; None if there is no second point.
 
     Raises:
-        ValueError: if a field is invalid; numbers in dicts, `source`, `family`, `other_sizes`, `reached` are unchecked.
+        ValueError: if a field is invalid. Numbers in dicts, `source`, `family`, `other_sizes`, `reached` are unchecked.
     """
 
     summary: str

@@ -27,6 +27,7 @@ from jaxdp.studies.advise_costs import (
     Sizes,
     affordable,
     engine_of,
+    scaled_rounds,
 )
 from jaxdp.studies.advise_problems import PROBLEMS, Problem, algorithm_of, run_of, with_means, with_people
 from jaxdp.studies.advise_report import figure, print_first_means, report
@@ -140,11 +141,11 @@ def advise(
     has only one instance.
 
     Candidates use the constants of their proofs, and know the horizon. A candidate is simulated by counts if it
-    supports counts, and otherwise by blocks or rounds; if its lanes have at most 10^6 rounds together, by rounds, which
-    compile sooner. At the same seed, the random outcomes by counts differ from the outcomes by blocks or rounds. If
-    some candidates are too slow for the horizon, all candidates are compared at a shorter horizon. The candidates that
-    are fast enough are then also compared at the full horizon, but not if `seconds` is given. Results are never
-    extrapolated.
+    supports counts, and otherwise by blocks or rounds. If its lanes have at most 10^6 rounds together (fewer if there
+    are more than 10 arms or 5 dimensions), it is simulated by rounds, which compile sooner. At the same seed, the
+    random outcomes by counts differ from the outcomes by blocks or rounds. If some candidates are too slow for the
+    horizon, all candidates are compared at a shorter horizon. The candidates that are fast enough are then also
+    compared at the full horizon, but not if `seconds` is given. Results are never extrapolated.
 
     The loss is the regret. For "best-arm" it is the number of rounds until a learner stops (all rounds for a run that
     is cut off), and for "labels" it is the l2 error of the estimate. The budgets are from a tenth to ten times
@@ -250,12 +251,13 @@ def advise(
             **scheduling,
         )
     results = results.rename({setting.value: "instance"} if setting.value else {}).sel(learner=list(algorithms))
+    rounds_of = {name: scaled_rounds(sizes, lanes, max(numbers)) for name, numbers in horizons_of.items()}
     texts = {
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],
         "unit": [f"{claim.privacy_unit}, {claim.adjacency}" for claim in claims.values()],
         "proof": [candidates[name][0].proof for name in algorithms],
-        "played": [engine_of(algorithms[name], lanes * max(horizons_of[name])) for name in algorithms],
+        "played": [engine_of(algorithm, rounds_of[name]) for name, algorithm in algorithms.items()],
         "summary": [candidates[name][0].summary for name in algorithms],
         "paper": [paper(candidates[name][0].source) for name in algorithms],
     }

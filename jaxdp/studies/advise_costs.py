@@ -10,20 +10,25 @@ Sizes = Mapping[str, int]  # number of arms or experts, and dimension, by the na
 SECONDS_OF_COMPILING = 2.0  # time of tracing and compiling a program, while others are compiled
 SECONDS_OF_A_CANDIDATE = 10.0  # limit on the time of a candidate's rounds on one core
 FEWEST_ROUNDS = 5000
-FEW_LANE_ROUNDS = 10**6  # counts and blocks save at most a second or two of these, but compile for seconds longer
+FEW_ROUNDS = 10**6  # counts and blocks save at most a second or two of these, but compile for seconds longer
 
 
-def engine_of(algorithm: Learner | Estimator, lane_rounds: float = math.inf) -> str:
+def scaled_rounds(sizes: Sizes, lanes: int, horizon: int) -> float:
+    """Returns the number of rounds, in all lanes together, with ten arms and dimension 5 that take about as long."""
+    return lanes * horizon * max(1.0, sizes.get("num_arms", 0) / 10) * max(1.0, sizes.get("dim", 0) / 5)
+
+
+def engine_of(algorithm: Learner | Estimator, rounds: float = math.inf) -> str:
     """Returns a learner's engine ("counts", "blocks", "heard rounds" or "rounds"), or "labels" for an estimator.
 
-    `lane_rounds` is the number of rounds of all lanes. Rounds and blocks have equal results, and counts have results of
-    the same distribution.
+    `rounds` is the result of `scaled_rounds`. Rounds and blocks have equal results, and counts have results of the same
+    distribution.
     """
     if isinstance(algorithm, Estimator):
         return "labels"
     if algorithm.reports and algorithm.best_action:
         return "heard rounds"
-    if lane_rounds <= FEW_LANE_ROUNDS:
+    if rounds <= FEW_ROUNDS:
         return "rounds"
     return "counts" if algorithm.counts else "blocks" if algorithm.blocks else "rounds"
 

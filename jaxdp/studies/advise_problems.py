@@ -47,9 +47,10 @@ class Problem(NamedTuple):
         sizes: default sizes keyed by name: `num_arms` (arms or experts), `dim`.
         horizon: default number of rounds or labels.
         candidates: function without arguments that returns entries keyed by name.
-        play: function(algorithm, sizes, horizon, instance, lane_rounds) that returns a run with the outputs "loss" and
-            `shares`, each []. The instance is None if a parameter value of the run determines it. `lane_rounds`, the
-            number of rounds of all lanes, determines the engine.
+        play: function(algorithm, sizes, horizon, instance, scaled_rounds) that returns a run with the outputs "loss"
+            and
+            `shares`, each []. The instance is None if a parameter value of the run determines it. The result of
+            `scaled_rounds` determines the engine.
         seconds: function(algorithm, sizes) that returns the approximate time in seconds, on one core, per round or
             label of a lane.
         instances: for each instance's name, the argument `instance` of `play`, or the value of the parameter `value`.
@@ -118,8 +119,8 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 
 # ---- play ------------------------------------------------------------------------------------------------------------
-def _simulator(learner: Learner, world: Environment, rounds: int, lane_rounds: float, **options: Any) -> Run:
-    name = costs.engine_of(learner, lane_rounds)
+def _simulator(learner: Learner, world: Environment, rounds: int, scaled_rounds: float, **options: Any) -> Run:
+    name = costs.engine_of(learner, scaled_rounds)
     engine = name if name in ("counts", "rounds") else "auto"
     return simulator(learner, world, rounds, checkpoints=[rounds], engine=engine, **options)
 
@@ -129,18 +130,18 @@ def _regret(
     sizes: Sizes,
     rounds: int,
     instance: Any,
-    lane_rounds: float,
+    scaled_rounds: float,
     *,
     world: Callable[..., Environment],
     visits: Visits | None = None,
 ) -> Run:
     del instance
     outcomes = ["pseudo_regret"] if visits else None
-    run = _simulator(learner, add_visits(world(**sizes), visits), rounds, lane_rounds, outcomes=outcomes)
+    run = _simulator(learner, add_visits(world(**sizes), visits), rounds, scaled_rounds, outcomes=outcomes)
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
-def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any, lane_rounds: float) -> Run:
+def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any, scaled_rounds: float) -> Run:
     """Returns a learner's run on Bernoulli arms with the outputs of a stopping time; "loss" is the number of rounds.
 
     `instance` has the means of the arms. If it is not a tuple, the run's value `gap` is the best mean minus the common
@@ -148,7 +149,7 @@ def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any, lane_round
     """
     has_means = isinstance(instance, tuple)
     means = list(instance) if has_means else [0.75, *[0.25] * (sizes["num_arms"] - 1)]
-    run = _simulator(learner, bernoulli_bandit(means), rounds, lane_rounds)
+    run = _simulator(learner, bernoulli_bandit(means), rounds, scaled_rounds)
 
     def params(**values: Any) -> Any:
         return run.params(**values) if has_means else run.params(**values, best_mean=(1 + values["gap"]) / 2)
@@ -157,8 +158,8 @@ def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: Any, lane_round
     return dataclasses.replace(outputs, params=params)
 
 
-def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: Any, lane_rounds: float) -> Run:
-    del instance, lane_rounds
+def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: Any, scaled_rounds: float) -> Run:
+    del instance, scaled_rounds
     problem = gaussian_rewards(num_samples=labels, dim=sizes["dim"], feature_norm=FEATURE_NORM)
     run = estimation_run({"estimator": estimator}, problem)
 
@@ -314,14 +315,14 @@ def run_of(
 
     A horizon of 0 means that the candidate is too slow; the outputs at this horizon are meaningless. `instance` is the
     argument of `Problem.play`. If people participate several times, the algorithm uses `reports` visits of each person.
-    `lanes`, the number of lanes of the sweep, determines the engine.
+    The engine depends on `lanes`, the number of lanes of the sweep.
     """
     import jax.numpy as jnp
 
     fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if name in entry.values}
-    names, lane_rounds = ("loss", *problem.shares), lanes * max(horizons)
+    names, scaled_rounds = ("loss", *problem.shares), costs.scaled_rounds(sizes, lanes, max(horizons))
     runs = [
-        problem.play(algorithm_of(problem, entry, sizes, rounds, reports), sizes, rounds, instance, lane_rounds)
+        problem.play(algorithm_of(problem, entry, sizes, rounds, reports), sizes, rounds, instance, scaled_rounds)
         for rounds in horizons
         if rounds
     ]

@@ -173,8 +173,8 @@ def _dimensions(results: xr.Dataset) -> list[str]:
 def gains(results: xr.Dataset) -> str:
     """Formats the ratio of the regret with the published constants to each other learner's regret.
 
-    The epsilon is the finite epsilon nearest to 1 on a logarithmic scale. The text is empty if no epsilon is
-    finite, this epsilon is not below `PUBLISHED`, "paper" is missing, or there is no other learner.
+    The epsilon is the finite epsilon nearest to 1 on a logarithmic scale. The text is empty if no epsilon is finite,
+    this epsilon is not below `PUBLISHED`, "paper" is missing, or there is no other learner.
     """
     at = shared.nearest_epsilon(results)
     last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
