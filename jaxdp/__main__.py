@@ -170,8 +170,8 @@ def audit_claims(
     inputs. Each claim is attacked at its registered values and at one more setting
     (values or size), which --seed determines. --thorough attacks all settings, and
     also searches for revealing users of learners. "blunt" means that the bound is
-    less than half of the bound that the same attack finds on correct code. Then
-    the attack shows little, and the noise may be too large.
+    less than half of the bound that attacks find on correct code, with at least
+    10^6 trials. Then the audit shows little, and the noise may be too large.
     """
     import jax
     from tqdm import tqdm

@@ -1,11 +1,11 @@
 r"""E-values of pairs, which are evidence against equal rates of the two arms and are valid at any time.
 
 The k-th user of one arm is paired with the k-th user of the other arm. A pair is discordant if its two bits differ. If
-the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate and, with reports,
-for every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a
-test martingale for every slope l, and so is every average over slopes. By Ville's inequality, the probability that this
-martingale ever reaches 1 / failure_prob is at most failure_prob. The full argument, also for batches of pairs and for
-a curator's noise, is in `docs/proofs/pairs.md`.
+the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, at every rate. The same holds for
+pairs of randomized-response reports, at every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant
+pairs. Then exp(l S) / cosh(l)^D is a test martingale for every slope l, and so is every average over slopes. By Ville's
+inequality, the probability that this martingale ever reaches 1 / failure_prob is at most failure_prob. The full
+argument, also for batches of pairs and for a curator's noise, is in `docs/proofs/pairs.md`.
 
 Source:
     Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
@@ -64,9 +64,9 @@ def local_evidence(setting: Setting) -> LocalEvidence:
 def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.ndarray) -> np.ndarray:
     """Returns the number of discordant pairs of a batch, averaged over all pairings of its two arms' users.
 
-    The e-value at this mean is valid for disjoint batches with public ends, but not for running totals. The reason is
-    that the e-value is convex in D: by Jensen's inequality, the e-value at the mean of D is at most the mean of the
-    e-values over pairings.
+    The e-value at this mean is valid for disjoint batches if their ends do not depend on private data. It is not valid
+    for running totals. The reason is that the e-value is convex in D: by Jensen's inequality, the e-value at the mean
+    of D is at most the mean of the e-values over pairings.
 
     Args:
         size: number of users of each arm in the batch.
@@ -79,13 +79,13 @@ def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.n
 
 
 class CentralEvidence(NamedTuple):
-    """The e-value of a curator's releases, a weighted mean of e-values over slopes that is corrected for the noise.
+    """The e-value of a curator's noisy releases: a weighted mean over slopes of e-values, each corrected for the noise.
 
     Attributes:
         lead_epsilon: the privacy budget of each epoch's released S.
         discordant_epsilon: the privacy budget of each epoch's released D.
-        slopes: `[slopes]`, each used with both signs. The first is the planned rates' slope, reduced for the noise (see
-            `central_evidence`).
+        slopes: `[slopes]`, each used with both signs. The first is the slope for the planned rates, bounded so that the
+            noise's moment generating functions are finite.
         log_weights: `[slopes]`, logs of the slopes' weights; the weights sum to 1.
         log_noise: `[slopes]`, log of the product of the two noises' moment generating functions. It is subtracted once
             for each epoch (the pairs between two looks).
@@ -112,8 +112,8 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
 
     Args:
         setting: the planned values.
-        slope_share: the first slope divided by half the planned log odds ratio, before slopes are bounded in terms of
-            epsilon; the other slopes are multiples of the first slope.
+        slope_share: the first slope, as a share of half the planned log odds ratio. The other slopes are multiples of
+            the first slope. Bounds in terms of epsilon then make large slopes smaller.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
     share = (float(log_cosh(planned)) / planned) ** (2 / 3)

@@ -64,10 +64,10 @@ class ScoreboardRow:
         seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, an exact number (also at the target's second point) or the grey box
             refutes the claim. "inconclusive" if no attack, no grey box and no exact distribution gave a result. "blunt"
-            if, at the registered values, all bounds are less than half of the bound that attacks reach on correct code:
-            the noise may be too large, or inputs may have no effect. This is judged only if the bound on correct code
-            is known and at least 100,000 trials are requested. "nothing shown" if every bound is 0 and nothing else was
-            measured. Otherwise "consistent", which is no proof.
+            if all bounds, as fractions of their claims, are less than half of the fraction that attacks reach on
+            correct code: the noise may be too large, or inputs may have no effect. This is judged only if that fraction
+            is known and at least 1,000,000 trials are requested. "nothing shown" if every bound is 0 and nothing else
+            was measured. Otherwise "consistent", which is no proof.
         event: the event that distinguishes the inputs in the attack that gave the lower bound.
         faults: faults found by the grey box, as sentences.
         notes: attacks that were skipped or failed, with reasons; questions that the grey box left open; exact numbers

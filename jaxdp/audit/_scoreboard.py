@@ -37,7 +37,7 @@ FEW = 50_000  # minimum number of trials in the first attack by each `Way`
 FIRST_LOOK = 10  # the number of trials is divided by this number in the first attack by each `Way`
 LAST_LOOK = 0.5  # fraction of the error probability for the last attack, with all trials, by the most promising `Way`
 FOUND = 2  # number of pairs of inputs that are attacked after a search
-JUDGED = 10**5  # minimum number of trials for the verdict "blunt"
+JUDGED = 10**6  # minimum number of trials for the verdict "blunt": `Target.reached` is a bound with this number
 BLUNT = 0.5  # bounds below this fraction of the bounds on correct code are "blunt"
 
 
@@ -376,9 +376,10 @@ class _Audit:
         return "blunt" if strongest in order[1:] and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:
-        """Returns whether the bounds at the registered values are far smaller than the bounds on correct code."""
+        """Returns whether all bounds are far smaller than the bounds on correct code."""
         reached = self.target.reached
-        ratios = [done.ratio for done in self.done if not done.way.point]
+        # The attack at the registered values alone may have had few trials, if another one was more promising.
+        ratios = [done.ratio for done in self.done]
         return reached is not None and self.trials >= JUDGED and bool(ratios) and max(ratios) < BLUNT * reached
 
 

@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """Returns a function that evaluates the formula in one kernel, from arrays [num_arms] and scalars to one array."""
+    """Returns a function that computes the formula in one kernel. Inputs are arrays [num_arms] and scalars."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))
@@ -23,7 +23,7 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
-    """Returns a function that computes the formula, a compensated sum, in two kernels: for the total and the excess.
+    """Returns a function that computes a formula for a compensated sum, in one kernel for each of its two arrays.
 
     A kernel returns only one array. Computing the common parts in both kernels is faster than storing them.
     """

@@ -129,7 +129,8 @@ def tsallis_inf(
         w_{t,i} = \frac{4}{\eta_t^2 \, (\hat L_{t,i} - x_t)^2}
         $$
 
-        where $x_t < \min_i \hat L_{t,i}$ makes the sum over arms 1. The estimated losses $\hat L_t$ grow by
+        where $x_t < \min_i \hat L_{t,i}$ is the number with $\sum_i w_{t,i} = 1$. The estimated losses $\hat L_t$ grow
+        by
 
         $$
         \hat\ell_{t,i} = \frac{y_t \mathbf{1}[i = I_t]}{w_{t,i}}, \quad \eta_t = \frac{2}{\sqrt{t}}

@@ -21,8 +21,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 class MadeBy:
     """A factory's name and the arguments of a call.
 
-    Its `repr` is one line of less than 200 characters, without memory addresses. Arguments in `unnamed` are printed
-    without their names.
+    Its `repr` is one line of less than 200 characters, without memory addresses. The constructor's argument `unnamed`
+    lists the arguments that `repr` prints without their names.
 
     Attributes:
         name: name of the factory.
@@ -71,7 +71,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory like `factory`, and also makes equal calls return the same object.
+    """Decorates a factory so that its result records the call, and so that equal calls return the same object.
 
     JAX then reuses the programs that it compiled for the object's functions. Calls are equal if they pass equal
     arguments of the same types in the same way (by position, or by name in the same order). The last 128 requested
@@ -101,7 +101,7 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 def describe(algorithm: Any, kind: str) -> str:
     """Returns the factory call that made an algorithm; if none is recorded, "<kind name>".
 
-    The name is the name of the function that defines `params`, or of `params` itself at the top level.
+    The name is then the qualified name of the algorithm's function `params`, cut before its first ".<locals>".
     """
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
@@ -112,8 +112,8 @@ def describe(algorithm: Any, kind: str) -> str:
 def format_tuple(value: Any) -> str:
     """Formats a named tuple in one line of less than 200 characters, with arrays as dtype and shape.
 
-    A public array without axes is printed as its value, unless it is traced. A field `private` never shows a value:
-    numbers in it are printed as their type.
+    An array without axes is printed as its value, unless it is traced or inside a field `private`. Such a field never
+    shows a value: numbers in it are printed as their type.
 
     Examples:
         >>> from jaxdp.core import State

@@ -1,4 +1,4 @@
-"""Non-private exponential weights (Hedge); at epsilon = inf, some private learners have its play distribution."""
+"""Non-private exponential weights (Hedge). Some private learners play as Hedge does at epsilon = inf."""
 
 import math
 
@@ -47,8 +47,9 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Privacy:
         - None.
-        - At epsilon = inf, with the same learning rate and for oblivious losses, each play has the same distribution
-          in `exponential_weights`, and in `lazy_weights` and `counter_weights` over `static()`.
+        - Without privacy, three private learners play from the same distribution in each round: `exponential_weights`,
+          and `lazy_weights` and `counter_weights` with the sequence class `static()`. This holds at epsilon = inf, with
+          the same learning rate, and for oblivious losses.
 
     Source:
         Freund & Schapire (1997); the default rate is from Cesa-Bianchi & Lugosi (2006), Theorem 2.2 (Hoeffding's

@@ -54,9 +54,10 @@ def noisy_max(
         [...] int32 in [0, K); ties of noisy scores are broken uniformly.
 
     Raises:
-        ValueError: if scores are neither floats nor integers nor a `Sum`, have an integer dtype that the default dtype
-            cannot represent, have no axis or no entry or, if not traced, contain NaN; if noise is unknown; or if
-            epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is not > 0.
+        ValueError: if scores are not floats, integers or a `Sum`; if JAX's default integer dtype cannot hold all
+            integers of their dtype; if they have no axis or no entry; or if they contain NaN and are not traced. Also
+            if noise is unknown, or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
+            NaN, zero or negative.
 
     Privacy:
         - epsilon-DP in the central model for one index, for the unit and adjacency of the sensitivity. Each vector of

@@ -1,10 +1,9 @@
 """Tests whether a traced function uses a random key twice, including uses in branches and loops.
 
 `jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way contain
-the same keys. For example, two calls of `fold_in(key, 1)` give the same key, and `split(key)[1]` is this key, too: the
-counters of JAX's default implementation are partitionable. Reading the 32-bit words of a key by `key_data`, as
-`jaxdp.random` does, is a use. A key that does not depend on a given key, such as `key(0)`, is the same in every run,
-and must not be used.
+the same keys. For example, two calls of `fold_in(key, 1)` give the same key. In JAX's default implementation,
+`split(key)[1]` is this key, too. Reading the 32-bit words of a key by `key_data`, as `jaxdp.random` does, is a use. A
+key that does not depend on a given key, such as `key(0)`, is the same in every run, and must not be used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -31,10 +30,10 @@ def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = 
 
     A key is used if bits are drawn from it, if it is split, or if its words are read. As in JAX, `fold_in` with
     different data derives different keys, which also differ from the original key. `fold_in(key, number)` equals
-    `split(key, count)[number]`, so only one of the two may be used. A number that is not constant may be any index of
-    the split, and an index that is not constant may be any number; an entry of an array of indices counts as not
-    constant. Two elements of one split count as different unless their indices are the same value or the same constant,
-    so the check misses some keys that are equal.
+    `split(key, count)[number]`, so only one of the two may be used. If the number or the index is not a constant, the
+    two keys count as equal. An entry of an array of indices counts as not constant. Two elements of one split count as
+    different unless their indices are the same value or the same constant, so the check misses some keys that are
+    equal.
 
     Args:
         closed: a closed jaxpr, from `jax.make_jaxpr`.
@@ -100,7 +99,7 @@ class _Walk:
         return number
 
     def choice(self, numbers: Iterable[int], loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value that is one of several values."""
+        """Returns a new number for a value that equals one of the numbered values, for example after branches."""
         number = self.fresh(loops)
         self.wholes[number] = {*numbers}
         return number
@@ -143,7 +142,7 @@ class _Walk:
                 self.once.setdefault(number, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the entries of `wholes` for a key, the entries for these entries, and so on."""
+        """Returns the arrays that may contain a key and the keys that may equal it, directly or through others."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]
@@ -228,7 +227,7 @@ class _Walk:
         return outputs
 
     def _child(self, eqn: Any, inputs: list[int], index: int) -> Hashable | None:
-        """Returns the content of a key that equals `fold_in(parent, number)` for a constant number; otherwise None."""
+        """Returns ("child", parent, number) if an output is `fold_in(parent, number)` of a constant; otherwise None."""
         name = eqn.primitive.name
         if name == "random_fold_in" and not eqn.invars[0].aval.shape and inputs[1] in self.integers:
             return "child", inputs[0], self.integers[inputs[1]]
@@ -237,7 +236,7 @@ class _Walk:
         return None
 
     def _relate(self, eqn: Any, inputs: list[int], index: int, output: int) -> None:
-        """Records which keys may be equal: elements of an array into which a key is split, and keys by `fold_in`."""
+        """Records that a key made by `fold_in` may equal an element of an array into which its parent is split."""
         name, key = eqn.primitive.name, inputs[0]
         if name in PARTS and key in self.parents:
             indices = self.elements[key][output] = indices_of(eqn, index)
@@ -263,7 +262,7 @@ class _Walk:
                         self._add_whole(output, element)
 
     def _add_whole(self, number: int, array: int) -> None:
-        """Adds an array or a key to `wholes` of a key that may have been used already."""
+        """Records that an array may contain a key; if the key is used already, so is a part of the array."""
         self.wholes.setdefault(number, set()).add(array)
         if number in self.used:
             self.used_parts.setdefault(array, self.used[number])

@@ -21,6 +21,7 @@ from jaxdp.audit import _scoreboard as board
 from jaxdp.audit._search import separation
 from jaxdp.audit.as_code import expression
 from jaxdp.audit.sampling import Outputs
+from jaxdp.audit.targets import AttackPoint
 from jaxdp.core import default_float
 from jaxdp.mechanisms import laplace, randomized_response
 
@@ -191,8 +192,26 @@ def test_a_blunt_attack_is_told():
     attack = Attack(randomized_response_of_one, np.float32(0.2), (np.int32(0), np.int32(1)), CLAIM)
     for reached, verdict in [(0.85, "blunt"), (0.3, "consistent"), (None, "consistent")]:
         target = Target(guarantee=CLAIM, attacks={"release": attack}, reached=reached)
-        (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=100_000)
+        (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=1_000_000)
         assert row.verdict == verdict
+
+
+def test_an_attack_is_not_blunt_if_another_value_was_more_promising():
+    # The attack at the registered values then has a tenth of the trials.
+    weak = Attack(randomized_response_of_one, np.float32(0.2), (np.int32(0), np.int32(1)), CLAIM)
+    point = AttackPoint("epsilon=1", lambda: weak._replace(params=np.float32(1)))
+    target = Target(guarantee=CLAIM, attacks={"release": weak}, points=(point,), reached=0.85)
+    (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=1_000_000)
+    assert row.verdict == "consistent"
+    assert row.point == "epsilon=1"
+    assert [one.trials for one in row.attempts] == [100_000, 100_000, 1_000_000]
+
+
+def test_few_trials_are_not_called_blunt():
+    weak = Attack(randomized_response_of_one, np.float32(0.2), (np.int32(0), np.int32(1)), CLAIM)
+    target = Target(guarantee=CLAIM, attacks={"release": weak}, reached=0.85)
+    (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=100_000)
+    assert row.verdict == "consistent"
 
 
 def test_inputs_as_code():

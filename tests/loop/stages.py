@@ -124,8 +124,6 @@ def audit(name: str, part: str) -> str:
                 else f"their distribution has {row.exact:.3g}, claimed is {row.claimed:.3g}"
             )
         raise FailedError(f"audit, outputs: {row.currency}: {how}")
-    if row.verdict == "blunt":  # with so few trials and so much confidence it may be that on right code
-        return f"blunt, {bound}: see `python -m jaxdp audit {name}`"
     return row.verdict if part == "noise" else f"{row.verdict}, {bound}"
 
 

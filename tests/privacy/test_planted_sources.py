@@ -28,7 +28,7 @@ def flagged(name):
     points = [point.name for point in target(planted.entry, planted.of).points]
     turn = points.index(planted.found) if planted.found in points else 0
     with jax.numpy_dtype_promotion("standard"):  # in 64 bits a planted line may mix precisions
-        return row(planted.entry, planted.of, 10**5 if planted.verdict == "blunt" else TRIALS, turn, key=planted.key)
+        return row(planted.entry, planted.of, 10**6 if planted.verdict == "blunt" else TRIALS, turn, key=planted.key)
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -1,4 +1,4 @@
-"""Contexts and rewards that are fixed in advance, in two arrays that all lanes share."""
+"""Contexts and rewards that are fixed in advance, in two arrays that all simulated runs share."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from jaxdp.sequences import kept_numbers, shown_numbers
 
 @pytree_dataclass
 class SequenceParams:
-    """The contexts and rewards, with the dtypes that `kept_numbers` returns.
+    """The contexts and rewards, with the dtypes that `context_sequence` names.
 
     Attributes:
         contexts: [horizon, num_arms, dim].
@@ -28,7 +28,7 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Checks contexts and stores them by `kept_numbers`; returns a read-only array [horizon, num_arms, dim].
+    """Checks contexts, and returns them as a read-only array [horizon, num_arms, dim] of a dtype that is stored.
 
     Raises:
         ValueError: if the shape of contexts is wrong, there are fewer than two arms, contexts are not finite, a norm
@@ -56,9 +56,10 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
-        rewards ([] float). It supports blocks. Outcomes: `pseudo_regret`, the largest reward of the round minus the
-        reward of the arm played; `reward`; `best_arm_plays`, the number of rounds in which this regret is 0. An arm
-        outside [0, num_arms) pays NaN, and its regret is NaN. Contexts and rewards beyond the horizon are NaN.
+        rewards ([] float). It can play several rounds at once (blocks). Outcomes: `pseudo_regret`, the largest reward
+        of the round minus the reward of the arm played; `reward`; `best_arm_plays`, the number of rounds in which this
+        regret is 0. An arm outside [0, num_arms) pays NaN, and its regret is NaN. Contexts and rewards beyond the
+        horizon are NaN.
 
     Raises:
         ValueError: if contexts or rewards are not as described above, or need more memory than is free on the device.

@@ -31,8 +31,8 @@ class Point(NamedTuple):
     Attributes:
         static: the static values of the program, keyed by name, as `as_json` returns them.
         values: all other values of the point, keyed by name, as `as_json` returns them.
-        guarantees: the claims at the point, keyed by name. There is one for each algorithm and, with `user_level`, a
-            second one for a person, unless the algorithm's claim is for a person.
+        guarantees: the claims at the point, keyed by name: one claim for each algorithm. With `user_level`, each
+            algorithm also has a second claim, for a person, except if its first claim is for a person already.
     """
 
     static: dict[str, Any]
@@ -98,9 +98,10 @@ def _parse(record: Mapping[str, Any]) -> Provenance:
 def add_privacy_unit(dataset: "xr.Dataset") -> None:
     """Adds the coordinate `privacy_unit`, the unit of each claim, to a sweep's results. Captions of figures show it.
 
-    The coordinate has the static axes and the axis of algorithms as dimensions, except axes along which all units are
-    equal. The unit is "" for algorithms without a claim. If the grid points of one program have several units, they are
-    joined by " or ". If the results already have a variable with this name, nothing changes.
+    The coordinate has a dimension for each static axis (an axis of a sweep with one program for each value), and one
+    for algorithms. A dimension along which all units are equal is dropped. The unit is "" for algorithms without a
+    claim. If the grid points of one program have several units, they are joined by " or ". If the results already have
+    a variable with this name, nothing changes.
     """
     record = provenance(dataset)
     names = list(record.points[0].guarantees)
@@ -150,7 +151,8 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 def as_json(value: Any) -> Any:
     """Converts a value to JSON types.
 
-    Infinities and NaN become strings, large arrays their shape, dtype and hash, and objects of other types text.
+    Infinities and NaN become strings. Large arrays are replaced by their shape, dtype and hash, and objects of other
+    types by their text.
     """
     if isinstance(value, dict):
         return {str(name): as_json(part) for name, part in value.items()}
