@@ -59,7 +59,7 @@ def fixed_width(setting: Setting) -> float:
 
 
 def anytime_width(setting: Setting, pairs: float) -> float:
-    """Returns the half width, in standard errors, of an interval that is valid at every look, after `pairs` pairs.
+    """Returns the half width, in standard errors, of an interval after `pairs` pairs that is valid at every look.
 
     The mixture's variance is chosen to approximately minimize this half width at the number of pairs that the fixed
     test needs.
@@ -94,8 +94,8 @@ def pairs_effect(pairs: float, lead: float, discordant: float, noise_variance: f
 
     Args:
         pairs: number of pairs.
-        lead: sum of the released S (see `AnytimeCentral`), an estimate of the number of pairs in which only the
-            treatment's bit is 1, minus the number of pairs in which only the control's bit is 1.
+        lead: sum of the released S (see `AnytimeCentral`). It estimates a difference: the number of pairs in which only
+            the treatment's bit is 1 minus the number of pairs in which only the control's bit is 1.
         discordant: sum of the released D, an estimate of the number of pairs in which the bits differ.
         noise_variance: variance of the noise in `lead`, the sum over all epochs.
         width: half width of the interval, in standard errors.

@@ -89,8 +89,8 @@ def attack_runs(
 
     `run` plays the learner. `persons` [rounds] gives the person in each round; None means that each round has a new
     person. `observes` says whether the adversary sees numbers after each round. `trials` is the number of attacked runs
-    under each of the two inputs, the mean number for a claim on epsilon. The adversary sees the actions that
-    `_sees_actions` selects.
+    under each of the two inputs (for a claim on epsilon, a fair coin chooses the input of each of 2 * trials runs). The
+    adversary sees the actions that `_sees_actions` selects.
     """
     start = time.perf_counter()
     key_pilot, key_attack = jax.random.split(key)

@@ -28,7 +28,8 @@ class Attempt:
         path: the path on which outputs were computed.
         point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if there are none.
         inputs: "given", or "found" by a search.
-        trials: number of outputs under each input; the mean number for a claim on epsilon.
+        trials: number of outputs under each input. For a claim on epsilon a fair coin chooses the input of each output,
+            and this is half the number of outputs.
         claimed: the claimed epsilon, rho or mu at that point.
         lower_bound: lower bound on the true epsilon, rho or mu.
         confidence: confidence of this one bound.
@@ -59,8 +60,8 @@ class ScoreboardRow:
         exact: the true number, computed from exact distributions at the registered values and inputs; None if the
             distributions are not known or cannot be computed.
         path: the path of the attack that gave the lower bound; empty if no attack gave a bound.
-        trials: number of outputs under each input (the mean number for a claim on epsilon) in the attack that gave the
-            lower bound; the requested number if no attack gave a bound.
+        trials: number of outputs under each input in the attack that gave the lower bound, as in `Attempt`; the
+            requested number if no attack gave a bound.
         seconds: time of all attacks and audits of the row, compilation included.
         verdict: "violated" if a lower bound, an exact number (also at the target's second point) or the grey box
             refutes the claim. "inconclusive" if no attack, no grey box and no exact distribution gave a result. "blunt"
@@ -111,8 +112,8 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
 
     Args:
         names: the names of all rows.
-        width: maximum number of characters of a line (58 if it is smaller); None if there is no limit. If the table is
-            wider, some columns are omitted.
+        width: maximum number of characters of a line; None if there is no limit. Numbers below 58 count as 58. If the
+            table is wider, some columns are omitted.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
@@ -142,7 +143,7 @@ def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = Non
 
 
 def format_notes(row: ScoreboardRow) -> list[str]:
-    """Returns lines to print below a row: faults, notes, where its bound was found, and the code of a violation."""
+    """Returns lines to print below a row: faults, notes, where its bound was found, and code that shows a violation."""
     texts = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
     if row.point:
         texts.append(f"worst at {row.point}")

@@ -78,7 +78,8 @@ class AuditResult:
         lower_bound: lower bound on the true number, >= 0; valid with probability at least `confidence`. `result.bound`
             is the same number, and so is `result.epsilon`, `result.rho` or `result.mu`, whichever the claim states.
         confidence: confidence of the bound.
-        trials: number of outputs drawn under each input; the mean number for a claim on epsilon.
+        trials: number of outputs drawn under each input. For a claim on epsilon, a fair coin chooses the input of each
+            output, and this is half the number of outputs.
         verdict: "violated" if the lower bound exceeds `claimed`; "nothing shown" if the bound is 0 although something
             is claimed (the attack may have no power at all); otherwise "consistent", which is no proof.
         event: description of the event that distinguishes the inputs, with its frequencies in the trials that evaluate

@@ -18,7 +18,7 @@ STUDIES = {
     "dueling-linear": "Cost of privacy in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).",
     "ldp-bandits": "Cost of local privacy in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).",
     "ldp-linear": "Cost of privacy in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).",
-    "ldp-best-arm": "Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).",
+    "ldp-best-arm": "Cost of local privacy in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits).",
     "tracking-regret": "Cost of privacy in tracking the best of several experts (Asi et al., 2025: Tracking, Table 1).",
     "tracking-your-losses": "Compare private learners in tracking the best expert on your own losses.",
     "tracking-separation": "Compare learners against adaptive adversaries (Asi et al., 2025: Tracking, Theorem 5.1).",

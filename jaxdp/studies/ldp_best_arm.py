@@ -1,4 +1,4 @@
-"""Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
+"""Cost of local privacy in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
 
 Plays learners that choose when to stop. Rewards are binary, and each
 reward is randomized before it leaves the user. Counts rounds and errors.
@@ -126,8 +126,8 @@ def slope(results: xr.Dataset) -> xr.Dataset:
     Returns:
         `slope`, `low` and `high`, of dimension learner. The limits have 95% confidence, and are percentiles over
         resampled seeds. The slope and its limits are NaN if the finite epsilons have fewer than two values of c. The
-        slope is also NaN if at least half of the runs at one of these epsilons were cut off. The limits are NaN if this
-        happens in any resample.
+        slope is also NaN if, at a finite epsilon, at least half of the runs were cut off. The limits are also NaN if
+        at least half of the runs of any resample were cut off there.
     """
     finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)

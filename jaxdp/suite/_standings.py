@@ -1,4 +1,4 @@
-"""Standings: one table for each family, trust model, privacy unit and kind of claim."""
+"""Standings of learners, with a table for each combination of family, trust model, privacy unit and kind of claim."""
 
 import csv
 import io
@@ -32,8 +32,9 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
     """Returns all results in a folder, keyed by the learner's name and, if they apply, " (tuned)" and " (person)".
 
     Raises:
-        ValueError: if the folder has no results, or results of another suite, of several protocols or with several
-            numbers of seeds; if two files have the same key; if a file is damaged or incomplete.
+        ValueError: if the folder has no results; if a result was played with another version of the suite; if results
+            differ in their protocol or number of seeds; if two files have the same key; or if a file is damaged or
+            incomplete.
     """
     records: dict[str, dict[str, Any]] = {}
     num_seeds = None
@@ -67,7 +68,7 @@ def read_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _missing(record: Mapping[str, Any]) -> str:
-    """Returns the name of an entry that a record of results must have and lacks; empty if it is complete."""
+    """Returns the name of the first field that is missing in a record of results; empty if the record is complete."""
     for name in ("protocol", "unit", "learner", "tuned", "proof", "attack", "instances"):
         if name not in record:
             return name
@@ -88,8 +89,8 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
     """Formats all standings, in one of `FORMATS`.
 
     CSV has one table of all scores, with columns for the family, the trust model, the privacy unit and the kind of
-    claim. In other formats, no table mixes any of these four. In Markdown, where wide tables would be broken into
-    several lines, each instance has a table of its own.
+    claim. In other formats, all rows of a table agree in these four. In Markdown, where wide tables would be broken
+    into several lines, each instance (problem of the benchmark) has a table of its own.
     """
     if format == "csv":
         return _as_csv(records)
@@ -116,7 +117,7 @@ def standings(records: Mapping[str, Mapping[str, Any]], format: str = "markdown"
 
 
 def _as_csv(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Formats all scores as one table in CSV, with a row for each learner, played instance and epsilon."""
+    """Formats all scores as one table in CSV. A row has one learner's score on one instance at one epsilon."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     heads = ["family", "trust_model", "privacy_unit", "kind", "learner", "instance", "epsilon", "mean", "low", "high"]
@@ -135,8 +136,8 @@ def _as_csv(records: Mapping[str, Mapping[str, Any]]) -> str:
 def draw_standings(records: Mapping[str, Mapping[str, Any]]) -> plotting.Figure:
     """Draws the mean log score of every learner that played all instances of its table and has finite mean scores.
 
-    There is one panel for each table with several instances and such a learner. Mean scores below `LEAST_SCORES` are
-    replaced by `LEAST_SCORES`.
+    There is one panel for each table that has at least two instances and at least one such learner. Mean scores below
+    `LEAST_SCORES` are replaced by `LEAST_SCORES`.
 
     Raises:
         ValueError: if there is no such table.
@@ -206,7 +207,7 @@ def _label(record: Mapping[str, Any]) -> str:
 
 
 def _group(record: Mapping[str, Any], instance: str) -> Group | None:
-    """Returns the table that an instance's results belong to, by the claim at epsilon 1; None if it was not played."""
+    """Returns the table for an instance's results, given by their claim at epsilon 1; None without results."""
     played = record["instances"][instance]
     if "skipped" in played:
         return None
@@ -220,15 +221,15 @@ def _group(record: Mapping[str, Any], instance: str) -> Group | None:
 
 
 def _instances_of(record: Mapping[str, Any], group: Group) -> dict[str, Mapping[str, Any]]:
-    """Returns the instances of a table that a learner played."""
+    """Returns a learner's results on the instances of a table, keyed by instance."""
     return {name: played for name, played in record["instances"].items() if _group(record, name) == group}
 
 
 def _scores(records: Mapping[str, Mapping[str, Any]], group: Group) -> xr.DataArray:
     """Returns each metric divided by the instance's unit of scores: (learner, instance, epsilon, seed).
 
-    The unit is `Instance.uniform`: the regret of uniform play, or in the family "rewards" the error of the estimate 0.
-    The score is NaN if the instance was not played, and infinite if the metric of a played instance is NaN.
+    The unit is `Instance.uniform`. This is the regret of uniform play or, for reward estimation, the error of the zero
+    vector. The score is NaN if the instance was not played, and infinite if the metric of a played instance is NaN.
     """
     names = [name for name in v1.INSTANCES if any(name in _instances_of(record, group) for record in records.values())]
     rows = []
@@ -300,7 +301,7 @@ def _contents(scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], gr
 
 
 def _by_instance(contents: Contents, num_epsilons: int) -> list[Contents]:
-    """Splits a table into one for each instance, which has a column for each epsilon."""
+    """Splits a table into tables for single instances. Each of them has a column for each epsilon."""
     slices = [slice(start, start + num_epsilons) for start in range(0, len(contents.columns), num_epsilons)]
     return [
         contents._replace(
@@ -313,7 +314,7 @@ def _by_instance(contents: Contents, num_epsilons: int) -> list[Contents]:
 
 
 def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
-    """Formats the geometric mean over instances at each epsilon, with its range if one instance is left out.
+    """Formats the geometric mean over instances at each epsilon, and the range of means that leave out one instance.
 
     Args:
         scores: mean scores, (instance, epsilon); NaN for instances that were not played.
@@ -337,7 +338,7 @@ def geometric_means(scores: xr.DataArray, least: float) -> list[str]:
 def _summary(
     scores: xr.DataArray, records: Mapping[str, Mapping[str, Any]], group: Group
 ) -> tuple[list[list[str]], str]:
-    """Returns the summary of a table, which has a row of texts for each learner, and the note below it."""
+    """Returns the summary of a table: rows of cells, one row for each learner, and a note to print below the rows."""
     heads = ["", "instances", *(f"ε = {tables.format_budget(epsilon)}" for epsilon in v1.EPSILONS), "privacy", "proof"]
     rows = [heads]
     means, total, least = scores.mean("seed", skipna=False), scores.sizes["instance"], LEAST_SCORES[group[0]]
@@ -355,7 +356,7 @@ def _summary(
 
 
 def _proof(record: Mapping[str, Any]) -> str:
-    """Returns the link to the proof in a record; if there is none, the state of a registered learner's proof."""
+    """Returns the link to a proof that the record has; without one, the registered entry's state of proof or "none"."""
     entry = {**LEARNERS, **ESTIMATORS}.get(record["learner"])
     return record["proof"] or (entry.proof if entry else "none")
 

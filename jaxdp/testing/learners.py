@@ -33,7 +33,15 @@ EAGER_ROUNDS = 1  # number of rounds that are played eagerly
 
 
 class Step(NamedTuple):
-    """A round of a lane: the roots of its keys, the lane before and after the round, the report, and the outputs."""
+    """One round of a lane (a simulated run).
+
+    Attributes:
+        roots: the lane's keys, from which the keys of all rounds are derived.
+        before: the lane before the round.
+        after: the lane after the round.
+        report: the report of the round's user.
+        outputs: the outputs after the round.
+    """
 
     roots: Keys
     before: Play
@@ -106,12 +114,12 @@ class LearnerPrograms(Programs):
 
     @Shared
     def start(self) -> Any:
-        """The compiled start of a lane: (key, params) -> (root keys, the lane before its first round)."""
+        """Returns the compiled start of a lane: (key, params) -> (`Step.roots`, the lane before its first round)."""
         return jax.jit(self._start)
 
     @Shared
     def step(self) -> Any:
-        """The compiled round: (roots of keys, params, play) -> (play, report, outputs)."""
+        """Returns the compiled round: (`Step.roots`, params, lane before) -> (lane after, report, outputs)."""
         return jax.jit(self._step)
 
     def _step(self, roots: Keys, params: Any, play: Play) -> tuple[Play, Any, dict[str, jax.Array]]:
@@ -121,7 +129,7 @@ class LearnerPrograms(Programs):
         return after, report, read_checkpoint(self.learner, self.counting, self.record, params, after)
 
     def _start(self, key: jax.Array, params: Any) -> tuple[Keys, Play]:
-        """Returns the root keys of a lane, and the lane before its first round."""
+        """Returns `Step.roots` of a lane, and the lane before its first round."""
         key_state, key_world, roots = split_lane_key(key)
         state = self.learner.init(key_state, params["learner"])
         world = self.counting.init(key_world, params["environment"])
@@ -138,7 +146,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lanes(self) -> list[list[list[Step]]]:
-        """The steps of every lane, by point and seed."""
+        """Returns the steps of every lane: for each grid point, a list for each seed."""
         assert self.trace is not None
         return [[self._lane(key, jax.tree.map(jnp.asarray, point)) for key in self.keys] for point in self.points]
 
@@ -152,7 +160,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def lane_outputs(self) -> list[Any]:
-        """Returns the outputs of `lanes` at the checkpoints, in the form of `batch_outputs`."""
+        """Returns the outputs of `lanes`; axes are grid points, seeds, then checkpoints, as in `batch_outputs`."""
         shapes = self.trace.out_info
 
         def outputs_at_checkpoints(steps: list[Step]) -> dict[str, jax.Array]:
@@ -190,7 +198,7 @@ class LearnerPrograms(Programs):
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.
 
-        The environment may use keys twice: it may draw a value again, such as a round's context for the feedback.
+        The environment may use keys twice. For example, it may draw a round's context again to compute the feedback.
         """
         params = jax.tree.map(jnp.asarray, self.first_point)
         check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))
@@ -217,7 +225,10 @@ class LearnerPrograms(Programs):
 
     @Shared
     def counts(self) -> Any:
-        """Returns the outputs of all lanes with the engine "counts", only at the horizon, so that steps are long."""
+        """Returns the outputs of all lanes with the engine "counts", at the horizon.
+
+        Without earlier checkpoints, this engine plays as many rounds as possible in one step.
+        """
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
@@ -252,7 +263,7 @@ class LearnerPrograms(Programs):
         """Checks that at epsilon = inf reports and states do not depend on the keys of privatize and update.
 
         If `draws_in_update`, integers of the public state may depend on these keys. Each round is played once more from
-        the same state, with the same keys of plays and of the world.
+        the same state, with other keys for privatize and update, and the same keys for everything else.
         """
         if not self.claim.is_private:
             return
@@ -278,18 +289,21 @@ class LearnerPrograms(Programs):
         chex.assert_trees_all_equal(_at_horizon(outputs), _at_horizon(self.blocks))
 
     def check_ends(self) -> None:
-        """Checks that the program for a GPU, which loops over the declared number of blocks, returns `blocks` too."""
+        """Checks that the program for a GPU, which loops over the declared number of blocks, has the same outputs."""
         with trace_for("gpu"):
             outputs = compile_batch(self._simulator("blocks"))(self.keys, self.params_batch)
         chex.assert_trees_all_equal(outputs, self.blocks)
 
     def check_blocks(self) -> None:
-        """Checks that blocks have the same outputs as rounds, bit for bit, except the number of undeclared plays."""
+        """Checks that blocks have the same outputs as rounds, bit for bit.
+
+        The number of plays outside the declared actions is not compared.
+        """
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
     def check_rounds_of_counts(self) -> None:
-        """Checks that outputs by counts have the same shapes and dtypes as outputs by rounds, and count all rounds.
+        """Checks shapes and dtypes of outputs by counts against rounds, and that counts add up to the rounds played.
 
         The number of rounds is not checked for a learner that may stop.
         """
@@ -310,7 +324,7 @@ class LearnerPrograms(Programs):
         check_same_distribution(plan, rounds, counts)
 
     def checks(self) -> list[Check]:
-        """Returns all checks that apply to the learner, the environment and the values."""
+        """Returns all checks that apply to the learner, the environment and the parameter values."""
         learner, environment = self.learner, self.environment
         plays_blocks = learner.blocks and environment.block and (environment.contexts or not environment.context)
         checks = self.duties()
@@ -342,7 +356,7 @@ def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
 
 
 def _drop_weak_types(tree: Any) -> Any:
-    """Returns arrays without weak types, as JAX returns them from loops."""
+    """Returns a tree of arrays that have no weak types, like the results of JAX's loops."""
 
     def drop(leaf: Any) -> jax.Array:
         is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
@@ -352,5 +366,5 @@ def _drop_weak_types(tree: Any) -> Any:
 
 
 def _ignore_integers(first: jax.Array, second: jax.Array) -> jax.Array:
-    """Returns `second` if it has floats, otherwise `first`: comparing the result with `first` then ignores integers."""
+    """Returns `second` if it has floats, otherwise `first`, so that a comparison with `first` ignores integers."""
     return second if jnp.issubdtype(second.dtype, jnp.inexact) else first

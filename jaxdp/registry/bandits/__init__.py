@@ -1,1 +1,1 @@
-"""Entries of bandits."""
+"""Registry entries of bandits."""

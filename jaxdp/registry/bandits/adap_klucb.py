@@ -1,4 +1,4 @@
-"""Entry of `adap_klucb`."""
+"""Registry entry of `adap_klucb`."""
 
 from jaxdp import bandits
 from jaxdp.registry.bandits._rewards import (

@@ -1,4 +1,4 @@
-"""Entries of `explore_then_commit`."""
+"""Registry entries of `explore_then_commit`."""
 
 from dataclasses import replace
 from typing import Any

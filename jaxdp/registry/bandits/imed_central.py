@@ -1,4 +1,4 @@
-"""Entries of `imed_central`."""
+"""Registry entries of `imed_central`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `lil_ucb`."""
+"""Registry entries of `lil_ucb`."""
 
 from dataclasses import replace
 

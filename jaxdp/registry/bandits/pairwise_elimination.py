@@ -1,4 +1,4 @@
-"""Entry of `pairwise_elimination`."""
+"""Registry entry of `pairwise_elimination`."""
 
 from jaxdp import bandits
 from jaxdp.registry.bandits._best_arm import bernoulli

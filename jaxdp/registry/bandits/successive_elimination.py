@@ -1,4 +1,4 @@
-"""Entries of `successive_elimination`."""
+"""Registry entries of `successive_elimination`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `tsallis_inf`."""
+"""Registry entries of `tsallis_inf`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `ucb_central`."""
+"""Registry entries of `ucb_central`."""
 
 from dataclasses import replace
 

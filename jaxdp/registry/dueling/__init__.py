@@ -1,1 +1,1 @@
-"""Entries of dueling bandits."""
+"""Registry entries of dueling bandits."""

@@ -1,4 +1,4 @@
-"""Entries of `double_thompson`."""
+"""Registry entries of `double_thompson`."""
 
 from dataclasses import replace
 from typing import Any

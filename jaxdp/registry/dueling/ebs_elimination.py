@@ -1,4 +1,4 @@
-"""Entries of `ebs_elimination`."""
+"""Registry entries of `ebs_elimination`."""
 
 from dataclasses import replace
 from typing import Any

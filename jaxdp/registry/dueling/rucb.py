@@ -1,4 +1,4 @@
-"""Entries of `rucb`."""
+"""Registry entries of `rucb`."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entries of `versatile_sparring`."""
+"""Registry entries of `versatile_sparring`."""
 
 from dataclasses import replace
 from typing import Any

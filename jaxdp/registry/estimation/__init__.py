@@ -1,1 +1,1 @@
-"""Entries of offline estimators."""
+"""Registry entries of offline estimators."""

@@ -1,4 +1,4 @@
-"""Entries of `ballot_mle`, `ballot_objective_perturbation` and `ballot_rr`."""
+"""Registry entries of `ballot_mle`, `ballot_objective_perturbation` and `ballot_rr`."""
 
 from dataclasses import replace
 

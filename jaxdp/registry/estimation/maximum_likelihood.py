@@ -1,4 +1,4 @@
-"""Entries of `mle`, `mle_rr` and `debiased_rr`."""
+"""Registry entries of `mle`, `mle_rr` and `debiased_rr`."""
 
 from dataclasses import replace
 

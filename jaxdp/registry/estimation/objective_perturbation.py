@@ -1,4 +1,4 @@
-"""Entries of `objective_perturbation`, `sgd_objective_perturbation` and `literal_objective_perturbation`."""
+"""Registry entries of `objective_perturbation`, `sgd_objective_perturbation` and `literal_objective_perturbation`."""
 
 from dataclasses import replace
 

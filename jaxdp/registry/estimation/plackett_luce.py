@@ -1,4 +1,4 @@
-"""Entries of `plackett_luce_mle`, `plackett_luce_debiased_krr` and `plackett_luce_objective_perturbation`."""
+"""Registry entries of `plackett_luce_mle`, `plackett_luce_debiased_krr` and `plackett_luce_objective_perturbation`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `sgd` and `sgd_rr`."""
+"""Registry entries of `sgd` and `sgd_rr`."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""Entries of learners that predict from experts' advice."""
+"""Registry entries of learners that predict from experts' advice."""

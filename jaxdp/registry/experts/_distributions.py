@@ -1,4 +1,4 @@
-"""Common parts of the exact distributions of several learners that predict from experts' advice."""
+"""Functions that several learners of experts use to compute the exact distribution of a run."""
 
 import functools
 from collections.abc import Callable, Hashable, Iterator
@@ -39,7 +39,7 @@ def distribution_of_rounds(
     *,
     has_clock: bool = True,
 ) -> OutputDistribution:
-    """Returns the joint distribution of all plays and of `public` after every round.
+    """Returns the joint distribution of the plays of all rounds and of the public state after each round.
 
     Rounds are numbered from 0.
 
@@ -48,8 +48,8 @@ def distribution_of_rounds(
         first: states before the first round, each with its probability.
         later: (round, state before the round) -> states after the round, each with its probability.
         expert: (round, state before the round) -> the expert that is played.
-        shown: (rounds played, state) -> the content of `public` except the number of rounds played.
-        has_clock: whether `public` starts with the number of rounds played.
+        shown: (rounds played, state) -> the content of the public state except the number of rounds played.
+        has_clock: whether the public state starts with the number of rounds played.
     """
     distribution: dict[tuple[Any, tuple[Any, ...]], float] = {(state, ()): chance for state, chance in first.items()}
     for round_ in range(rounds):

@@ -1,4 +1,4 @@
-"""Entries of `counter_weights`."""
+"""Registry entries of `counter_weights`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `exponential_weights`."""
+"""Registry entries of `exponential_weights`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Entries of `lazy_weights`."""
+"""Registry entries of `lazy_weights`."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Entries of `limited_updates`."""
+"""Registry entries of `limited_updates`."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entries of `limited_updates_oblivious`."""
+"""Registry entries of `limited_updates_oblivious`."""
 
 from dataclasses import replace
 from typing import Any

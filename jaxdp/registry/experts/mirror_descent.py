@@ -1,4 +1,4 @@
-"""Entries of `mirror_descent`."""
+"""Registry entries of `mirror_descent`."""
 
 from collections.abc import Hashable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Entries of `svt_lazy`."""
+"""Registry entries of `svt_lazy`."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple

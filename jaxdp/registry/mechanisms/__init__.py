@@ -1,1 +1,1 @@
-"""Entries of mechanisms, as one release."""
+"""Registry entries of mechanisms, as one release."""

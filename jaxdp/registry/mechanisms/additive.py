@@ -1,4 +1,4 @@
-"""Entries of `laplace`, `gaussian`, `classical_gaussian` and `k_norm`."""
+"""Registry entries of `laplace`, `gaussian`, `classical_gaussian` and `k_norm`."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Entries of `noisy_max`."""
+"""Registry entries of `noisy_max`."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Entries of `randomized_response` and `randomize_scalar`."""
+"""Registry entries of `randomized_response` and `randomize_scalar`."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entries of `above_threshold`."""
+"""Registry entries of `above_threshold`."""
 
 from functools import partial
 

@@ -8,9 +8,10 @@ independently of XLA's flags. Under `--xla_cpu_max_isa=AVX2`, matrix products on
 The effect on results was measured on 256 seeds of `reward-estimation`'s estimators (n = 1000, dim 5, epsilon 0.5 and
 infinity, in 32-bit mode, compared with an AVX-512 processor). Another instruction set (AVX2, AVX, SSE4.2), another
 vector width, no optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in
-their last bits. No mean changed by more than 0.0001 of its standard error, and no lane by more than 0.001 of the
-standard deviation over lanes, except the solver's `certificate`, which consists of rounding errors (0.13 standard
-errors). A decision that depends on a last bit (an argmax, an elimination) can change a lane by more.
+their last bits. No mean changed by more than 0.0001 of its standard error, and no single run by more than 0.001 of the
+standard deviation over runs. The one exception is the output `certificate` of the solver. It consists of rounding
+errors, and its mean changed by 0.13 standard errors. A decision that depends on a last bit (an argmax, an elimination)
+can change a run by more.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Entries of contextual bandits."""
+"""Registry entries of contextual bandits."""

@@ -1,4 +1,4 @@
-"""Entries of `generalized_linear`."""
+"""Registry entries of `generalized_linear`."""
 
 from jaxdp.bandits import contextual
 from jaxdp.core import Environment

@@ -1,4 +1,4 @@
-"""Entries of `greedy_sgd`."""
+"""Registry entries of `greedy_sgd`."""
 
 from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import entry

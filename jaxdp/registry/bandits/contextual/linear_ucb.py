@@ -1,4 +1,4 @@
-"""Entries of `linear_ucb`."""
+"""Registry entries of `linear_ucb`."""
 
 from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import entry

@@ -1,4 +1,4 @@
-"""Entries of `linear_ucb_joint`."""
+"""Registry entries of `linear_ucb_joint`."""
 
 from dataclasses import replace
 
@@ -16,7 +16,8 @@ ORDER = 300  # position of the entries in lists
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
     """Returns users of two runs, which differ in the first user; the next `later` users are the same in both runs.
 
-    With later users, the counter makes more releases that depend on the first user. Later rewards are NaN.
+    The more users come later, the more releases of the learner's counter depend on the first user. Later rewards are
+    NaN.
     """
     context = np.asarray(context_of(2, num_arms, dim), float)
     later_users = UserData(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
@@ -28,7 +29,7 @@ def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple
 
 
 def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns users of two runs of sixteen rounds, who differ only in round one; the counter's tree has more levels."""
+    """Returns users of two runs of sixteen rounds, who differ only in round one, for counters with more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 
 

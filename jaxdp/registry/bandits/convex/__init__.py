@@ -1,1 +1,1 @@
-"""Entries of convex bandits."""
+"""Registry entries of convex bandits."""

@@ -1,4 +1,4 @@
-"""Entries of `barrier_smooth`."""
+"""Registry entries of `barrier_smooth`."""
 
 from jaxdp.bandits import convex
 from jaxdp.registry.bandits.convex._losses import BENT, ON_REPORTS, entry

@@ -1,4 +1,4 @@
-"""Entries of `fkm` and `strongly_convex_one_point`."""
+"""Registry entries of `fkm` and `strongly_convex_one_point`."""
 
 from jaxdp.bandits import convex
 from jaxdp.core import Environment

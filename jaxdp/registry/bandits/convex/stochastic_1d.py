@@ -1,4 +1,4 @@
-"""Entries of `stochastic_1d`."""
+"""Registry entries of `stochastic_1d`."""
 
 from jaxdp.bandits import convex
 from jaxdp.registry.bandits.convex._losses import ON_REPORTS, entry

@@ -1,4 +1,4 @@
-"""Entries of `two_point`."""
+"""Registry entries of `two_point`."""
 
 from jaxdp.bandits import convex
 from jaxdp.core import Environment

@@ -1,1 +1,1 @@
-"""Entries of continual counters, as one release of all prefix sums."""
+"""Registry entries of continual counters, as one release of all prefix sums."""

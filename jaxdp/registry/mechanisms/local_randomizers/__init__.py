@@ -1,1 +1,1 @@
-"""Entries of local randomizers, as mechanisms with one user's value as input."""
+"""Registry entries of local randomizers, as mechanisms with one user's value as input."""

@@ -1,4 +1,4 @@
-"""Entries of `label_randomizer`."""
+"""Registry entries of `label_randomizer`."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Entries of `moment_randomizer`."""
+"""Registry entries of `moment_randomizer`."""
 
 from typing import Any
 

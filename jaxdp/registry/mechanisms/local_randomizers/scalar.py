@@ -1,4 +1,4 @@
-"""Entries of `scalar_randomizer`."""
+"""Registry entries of `scalar_randomizer`."""
 
 import math
 from typing import Any

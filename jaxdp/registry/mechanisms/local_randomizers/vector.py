@@ -1,4 +1,4 @@
-"""Entries of `vector_randomizer`."""
+"""Registry entries of `vector_randomizer`."""
 
 import jax
 import jax.numpy as jnp
