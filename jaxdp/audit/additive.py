@@ -49,7 +49,7 @@ class Bins(NamedTuple):
     """
 
     edges: np.ndarray
-    start: np.ndarray
+    start: np.ndarray | np.floating
     jumps: np.ndarray
 
 

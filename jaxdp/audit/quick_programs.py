@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.extend.core import Jaxpr
 
 UNOPTIMISED: dict[str, Any] = {"xla_backend_optimization_level": 0}
 OPTIMISED: dict[str, Any] = {"xla_backend_optimization_level": 3}
@@ -51,7 +51,7 @@ def _sums_in_loops(jaxpr: Jaxpr, depth: int) -> bool:
             return True
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
-                body = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+                body = getattr(inner, "jaxpr", inner)
                 if isinstance(body, Jaxpr) and _sums_in_loops(body, depth - (name in LOOPS)):
                     return True
     return False

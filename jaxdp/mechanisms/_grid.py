@@ -196,7 +196,7 @@ def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gri
     return _grid(step, (sensitivity / step + root) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
 
-def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -> jax.Array:
+def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: DTypeLike) -> jax.Array:
     """Returns values plus noise (an integer number of steps), as floats that are rounded after the addition.
 
     Values that are not finite are returned unchanged. If the scale is NaN, all results are NaN.

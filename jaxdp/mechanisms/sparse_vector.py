@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import leaf_rounded_down, scalar_leaf
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
@@ -235,7 +235,7 @@ def _reaches(
 
 
 @in_64_bits
-def _query_scale(sensitivity: jax.Array, epsilon: jax.Array, share: float, dtype: jnp.dtype) -> jax.Array:
+def _query_scale(sensitivity: jax.Array, epsilon: jax.Array, share: float, dtype: DTypeLike) -> jax.Array:
     """Returns the scale of each query's noise, rounded up to the dtype."""
     scale = 2 * (sensitivity.astype(jnp.float64) / epsilon.astype(jnp.float64)) / (1 - share)
     nearest = scale.astype(dtype)

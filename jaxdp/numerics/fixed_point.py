@@ -14,7 +14,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.numerics.kernels import separate_kernels
 
@@ -129,7 +129,7 @@ def excess_over_least(values: Sum) -> Sum:
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
 
 
-def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
+def to_float(values: Sum, dtype: DTypeLike) -> jax.Array:
     """Converts sums to floats ([...]) in multiples of the range. Floats are rounded, so convert after all additions."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 

@@ -129,7 +129,7 @@ def read_pairs(
             f'key must be given for ties="coin" or orient="coin", and None otherwise, got ties={ties!r}, '
             f"orient={orient!r}, key={key}"
         )
-    coins: tuple[Any, Any] = (None, None) if key is None else tuple(jax.random.split(check_key(key)))
+    coins: tuple[Any, ...] = (None, None) if key is None else tuple(jax.random.split(check_key(key)))
     left_name, right_name = (str(name) for name in responses)  # not None, as checked above
     names = [name for name in (left_name, right_name, label, tie, person) if name is not None]
     columns = _columns(table, names)

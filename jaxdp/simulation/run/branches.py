@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var, jaxpr_as_fun
+from jax.extend.core import Jaxpr, Literal, Var, jaxpr_as_fun
 
 from jaxdp.numerics.private_jax import PLAIN
 from jaxdp.random.threefry import IMPLEMENTATION
@@ -51,8 +51,8 @@ def with_operations_in_branches(function: Callable[..., Any]) -> Callable[..., A
     return call
 
 
-def move_into_branches(traced: ClosedJaxpr) -> ClosedJaxpr:
-    """Moves each operation on random values that only one branch of one `cond` uses, if `_may_move` allows it."""
+def move_into_branches(traced: Any) -> Any:
+    """Moves operations of a closed jaxpr into the only branch that uses their random values, if `_may_move` allows."""
     program = inline(traced.jaxpr)
     random_values = _random_values(program)
     origins = {variable: operation for operation in program.eqns for variable in operation.outvars}
