@@ -41,9 +41,9 @@ class Plan(NamedTuple):
         needs: users needed with the planned trust model.
         other_trust: users needed with the other trust model.
         without_privacy: users needed by the non-private test.
-        schedule: the curator's looks. None if no curator adds noise (local trust, or infinite epsilon). In this case
-            the anytime test looks after each of the first 200 pairs, and then whenever the number of pairs has grown by
-            about 1%.
+        schedule: the numbers of pairs at which a curator looks at the data. None if no curator adds noise (local trust,
+            or infinite epsilon). In this case the anytime test looks after each of the first 200 pairs, and then
+            whenever the number of pairs has grown by about 1%.
     """
 
     rate: float
@@ -73,7 +73,8 @@ class Plan(NamedTuple):
     def smallest_lift(self, users: float) -> float:
         """Returns the minimum detectable lift of the fixed test with `users` users in total.
 
-        It is the lift of the planned sign, nearest to 0, that is detected with the planned power. NaN if there is none.
+        This is the lift nearest to 0 that has the planned sign and is detected with the planned power. NaN if no lift
+        is.
 
         Raises:
             ValueError: if users is not a number in [2, 2^53].
@@ -108,8 +109,9 @@ class Plan(NamedTuple):
                 reports or sums that are already private.
 
         Raises:
-            ValueError: if kind is neither "fixed" nor "anytime"; or, for a release, if epsilon is infinite or trust is
-                local (each device must randomize its user's bit, by `jaxdp.mechanisms.secret_randomized_response`).
+            ValueError: if kind is neither "fixed" nor "anytime", or release is not a bool. With release=True also if
+                epsilon is infinite, or if trust is local: then each device randomizes its user's bit, by
+                `jaxdp.mechanisms.secret_randomized_response`.
         """
         rule: FixedTest | AnytimeLocal | AnytimeCentral
         if check_choice("kind", kind, KINDS) == "fixed":
@@ -128,7 +130,7 @@ class Plan(NamedTuple):
         return CentralRelease(rule)
 
     def table(self) -> str:
-        """Returns the plan as text; a line exceeds 100 characters only if several numbers of users have 16 digits."""
+        """Returns the plan as text, with lines of at most 100 characters unless several numbers have 16 digits."""
         return table(self.setting, (self.needs, self.other_trust, self.without_privacy), self.schedule)
 
     __str__ = table
@@ -169,8 +171,8 @@ def abtest(
 
     Returns:
         The plan. It contains the numbers of users needed at this epsilon, with this and with the other trust model, and
-        by the non-private test; methods for the power, the minimum detectable lift and the minimum epsilon of a given
-        number of users; and the rules that evaluate the reports or releases.
+        by the non-private test. For any other number of users, its methods compute the power, the minimum detectable
+        lift, and the minimum epsilon. `test` returns the rule that evaluates the reports or releases.
 
     Warns:
         UserWarning: if the lift is 1 or more, because it may have been meant in percent.

@@ -15,9 +15,9 @@ LONGEST = 2**20  # maximum delay in rounds, because each lane stores the reports
 def delayed(world: Environment, delays: Any) -> Environment:
     """Returns an environment in which the learner receives each round's feedback some rounds later.
 
-    Delays are public. A delay that depends on the feedback reveals the feedback before any noise is added: conversions,
-    for example, come late because they are 1. Wait for a fixed window instead: `delayed(world, w)`, where a reward is 1
-    if the conversion comes within w rounds.
+    Delays are public, and must not depend on the feedback, because they would reveal it before any noise is added. For
+    example, a report that is sent as soon as a user converts shows that the reward is 1. Wait for a fixed window
+    instead: `delayed(world, w)`, where a reward is 1 if the conversion comes within w rounds.
 
     A learner may assume that its next report is about its last action. So the environment repeats the learner's action
     until a report about this action has arrived, and passes this report to the learner. Reports about other actions are

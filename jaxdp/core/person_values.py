@@ -1,4 +1,4 @@
-"""Computes a learner's values for one record from the claim that a person with several records should get."""
+"""Computes the parameter values of a learner from the privacy that a person with several records should get."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ STEPS = 200  # maximum number of steps of a bisection in float64
 
 
 def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> Guarantee:
-    """Returns the claim for a person at the requested values.
+    """Returns the privacy claim for a person, if a learner gets only the first `reports` visits of each person.
 
     Args:
-        guarantee: the learner's `guarantee`; the learner gets the first `reports` visits of each person.
-        values: the requested values; their claim bounds a person's privacy loss.
+        guarantee: the `guarantee` of the learner, which computes a claim from parameter values.
+        values: the parameter values that the user requests for a person, such as epsilon.
         reports: number of visits of a person that reach the learner, >= 1.
     """
     requested = guarantee(**values)
@@ -33,8 +33,9 @@ def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any],
 
 
 def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> dict[str, Any]:
-    """Returns values at which the claim for `reports` records together is at most the claim for `values`.
+    """Returns parameter values for single records, so that `reports` records together cost at most the given budget.
 
+    The claim for `reports` records at the returned values is at most the claim that `guarantee` computes from `values`.
     For pure and approximate claims epsilon is divided by `reports`. A delta is divided by `reports` in the local model,
     and otherwise by the factor by which `Guarantee.at_user_level` multiplies it. For claims in rho or mu, the epsilon
     at the given delta is found by bisection in float64. All budgets are rounded down to JAX's default float type. If

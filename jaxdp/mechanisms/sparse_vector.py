@@ -31,11 +31,12 @@ class AboveThreshold(NamedTuple):
     """State of a run of AboveThreshold. Secret: only the values `above` of `above_threshold_step` may be released.
 
     Attributes:
-        noisy_threshold: [] the threshold plus noise that is drawn once; one unit of the `Sum` is one step of the grid.
+        noisy_threshold: [] the threshold plus noise that is drawn once, as an integer number of steps of the grid to
+            which noise is rounded.
         sensitivity: [] float > 0, the declared sensitivity of each query.
         epsilon: [] float > 0, the budget of the run.
         query_scale: [] float >= 0, scale of each query's Laplace noise.
-        halted: [] bool, whether a query was reported above the threshold; later queries are not.
+        halted: [] bool, whether a query was reported above the threshold. No later query is reported above it.
     """
 
     noisy_threshold: fixed_point.Sum
@@ -69,8 +70,8 @@ def above_threshold_init(
         The state for `above_threshold_step`, in epsilon's dtype.
 
     Raises:
-        ValueError: if split is unknown, an argument is not a scalar, epsilon or sensitivity is a Python or NumPy number
-            that is not > 0, such a threshold is not finite, or such an epsilon is so small that the noise would
+        ValueError: if split is unknown, or an argument is not a scalar. For Python and NumPy numbers also if epsilon or
+            sensitivity is not > 0, if the threshold is not finite, or if epsilon is so small that the noise would
             overflow integers (below about 2e-10).
 
     Privacy:
@@ -109,8 +110,8 @@ def above_threshold_init(
 def restart(fresh: jax.Array, started: AboveThreshold, running: AboveThreshold) -> AboveThreshold:
     """Returns the run `started` if `fresh` ([] bool) is true, otherwise `running`.
 
-    Both runs must have the same sensitivity, epsilon and noise scale. These fields are not selected, so that lanes of
-    `jax.vmap` share them.
+    Both runs must have the same sensitivity, epsilon and noise scale. The result has these fields of `running`, so
+    under `jax.vmap` they keep one value for the whole batch.
     """
     threshold = jax.tree.map(
         lambda start, run: jnp.where(fresh, start, run), started.noisy_threshold, running.noisy_threshold
@@ -156,9 +157,10 @@ class Grid(NamedTuple):
     """The grid of a run and the noise scale of its queries. They do not change, so a loop computes them once.
 
     Attributes:
-        per_one: [] float64, steps per 1.
-        scale: [] float64, scale in steps of a query's noise, for a sensitivity that is enlarged by one rounding step.
-        drawn: [] float64, the scale at which noise is drawn: `scale` if it is valid and > 0, otherwise 2^16.
+        per_one: [] float64, 1 divided by the length of a step of the grid.
+        scale: [] float64, the scale of the noise of a query, in steps of the grid. It is computed for the sensitivity
+            plus one step, because queries are rounded to the grid.
+        drawn: [] float64, the scale at which noise is drawn, in steps: `scale` if it is valid and > 0, otherwise 2^16.
     """
 
     per_one: jax.Array
@@ -225,7 +227,7 @@ def _reaches(
     grid: Grid,
     state: AboveThreshold,
 ) -> jax.Array:
-    """Returns whether a query plus noise, in steps, reaches the threshold of a run that has not halted."""
+    """Returns whether a query plus noise (in steps of the grid) reaches the threshold; False if the run has halted."""
     del drawn_scale
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     ranges, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
@@ -243,13 +245,13 @@ def _query_scale(sensitivity: jax.Array, epsilon: jax.Array, share: float, dtype
 
 
 def _steps_per_one(query_scale: jax.Array, sensitivity: jax.Array) -> jax.Array:
-    """Returns the number of grid steps in 1, [] float64."""
+    """Returns 1 divided by the length of a step of the grid, [] float64."""
     finest = fixed_point.UNITS / power_below(sensitivity.astype(jnp.float64))
     return finest / step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
 
 
 def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns a scale in steps, for a sensitivity enlarged by one step, and the scale at which noise is drawn."""
+    """Returns `Grid.scale` and `Grid.drawn` for noise of the given scale."""
     steps = scale * (per_one + 1 / sensitivity.astype(jnp.float64))
     return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, FEW)
 
@@ -299,8 +301,9 @@ def above_threshold(
 
     Deviations:
         Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers. Noise is
-        calibrated for a sensitivity that is larger by one step. A threshold beyond 2^51 steps, minus 44 scales of its
-        noise, is clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
+        calibrated for a sensitivity that is larger by one step. Before noise is added, the threshold is clipped to a
+        range of 2^51 steps on either side of 0, less 44 times the scale of the threshold's noise. No query is reported
+        above it if the scale of the query's noise exceeds 2^45 steps.
 
     Math:
         A run reports the first query $q_t$ with

@@ -52,8 +52,8 @@ def gaussian_choices(
         dim: number of features, >= 1; with zero_sum >= 2.
         rankings: True for labels that rank all K actions; False for labels that name the best action.
         feature_norm: L > 0, the maximum norm of φ; a φ with a larger norm is rescaled to norm L. With `inf` or None, no
-            φ is rescaled. With None, L is the largest norm of the drawn φ. If only the labels are private, L is public,
-            and may be used like a bound that is known in advance.
+            φ is rescaled. With None, L is the largest norm of the drawn φ. Such an L may be used like a bound that is
+            known in advance if only the labels are private, because it is then public.
         parameter_norm: [] float, B > 0, the maximum norm of θ*; a θ* with a larger norm is rescaled to norm B. With
             None, θ* is not rescaled. May be traced.
         zero_sum: whether to subtract the mean of θ*'s entries before θ* is rescaled.

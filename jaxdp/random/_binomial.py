@@ -230,8 +230,9 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed
 
 
 def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
-    """Returns the mode, (n + 1) * p - mode, and the function offset -> log f(mode + offset) - log f(mode).
+    """Returns the mode, the number (n + 1) * p - mode, and the log density relative to the mode.
 
+    The last result is a function: offset -> log f(mode + offset) - log f(mode), with the probabilities f of counts.
     The mode may be too small by one if (n + 1) * p is an integer up to rounding, but the three results are consistent.
     """
     dtype = p.dtype
@@ -256,10 +257,11 @@ def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable
 def _hat(
     stddev: jax.Array, p: jax.Array, centre: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
-    """Returns the distribution of proposals, Hörmann's hat on a lattice, as (cell -> first point, spacing, scale).
+    """Returns the distribution of proposals, which is Hörmann's hat on a lattice.
 
-    `centre` is the mean plus 1/2, relative to the mode. All cells are equally likely, and all points in a cell are
-    equally likely. In each cell the ratio f(mode + offset) / f(mode) is at most scale divided by the cell's width.
+    The results are a function from a cell to its first point, the spacing of the points, and a scale. `centre` is the
+    mean plus 1/2, relative to the mode. All cells are equally likely, and all points in a cell are equally likely. In
+    each cell the ratio f(mode + offset) / f(mode) is at most scale divided by the cell's width.
     """
     slope = 1.15 + 2.53 * stddev
     tail = -0.0873 + 0.0248 * slope + 0.01 * p

@@ -22,8 +22,8 @@ SIMULTANEOUS = "more than the first, all pairs"
 def print_first_means(problem: Problem, epsilon: float, rounds: int) -> Callable[[xr.Dataset, tuple[slice, ...]], None]:
     """Returns a function that prints the means of a candidate on stderr when the sweep has computed its losses.
 
-    The function prints no verdicts. If verdicts were given before all candidates are played, they would be wrong more
-    often.
+    The function does not rank the candidates: a ranking after each candidate would be wrong more often than one ranking
+    at the end.
 
     Args:
         problem: the problem.
@@ -111,7 +111,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
 
 
 def changes(results: xr.Dataset, instance: str, horizon: int) -> str:
-    """Formats the best learner at each budget; the title says "changes" if no learner may be best at all budgets."""
+    """Formats the best learner at each budget; the title says "changes" unless one may be best at all of them."""
     firsts, all_best = [], []
     for epsilon in np.sort(results.epsilon.values):
         order, best = ranking(losses_at(results, instance, epsilon, horizon))

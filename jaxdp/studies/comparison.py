@@ -42,7 +42,7 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Runs a sweep over epsilon and over static axes: learners, problems and sizes, which need separate programs.
+    """Runs a sweep over epsilon, and over learners, problems and sizes (static axes), which need separate programs.
 
     Args:
         build: function from a point of `static_axes` to the run of a learner on a problem.
@@ -56,8 +56,8 @@ def compare(
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, with the dimensions (*order, epsilon, round, seed), without round if runs have no
-        rounds, and then with any other dimensions of the outputs.
+        The outputs of the runs, with the dimensions (*order, epsilon, round, seed, *other dimensions of the outputs).
+        Runs without rounds have no dimension `round`.
     """
     fixed = fixed or {}
     results = sweep(
@@ -87,7 +87,7 @@ def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
 
 
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
-    """Returns a run with only the named `outputs`, each only after the last round.
+    """Returns a run that has only the named `outputs`, and only their values after the last round.
 
     The keyword arguments in `values` are bound in the run's functions `params` and `guarantee`.
     """
@@ -105,8 +105,9 @@ def distinct_learners(
 ) -> dict[str, LearnerEntry]:
     """Returns the registered learners for which `is_candidate` is true, keyed by name.
 
-    The keywords `left_out` are first removed from the entries' variants. If several entries then have the same factory
-    and variant, only the first entry is returned.
+    An entry's variant is the dict of options that distinguish it from other entries of its factory. The options
+    `left_out` are first removed. If several entries then have the same factory and variant, only the first entry is
+    returned.
     """
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
@@ -119,7 +120,7 @@ def distinct_learners(
 
 
 def resize(entry: Any, horizon: int, **sizes: int) -> Any:
-    """Returns the entry resized for `horizon` rounds or labels; `num_arms` in `sizes` also gives `num_experts`.
+    """Returns a registered entry at other sizes: for `horizon` rounds or labels, and for num_arms arms or experts.
 
     Sizes that are not given have the defaults of the factory, except `explore_rounds`, which is about `horizon`^(2/3).
     """
@@ -143,8 +144,8 @@ def entry_run(
 ) -> Run:
     """Returns the run of a registered learner in `world`, with `num_arms` arms and `horizon` rounds.
 
-    The run is simulated by counts if the learner supports counts, and otherwise by `engine`. `delta` is passed to
-    learners that take a delta.
+    The engine is "counts" if the learner supports it, and otherwise `engine`. `delta` is passed to learners that take a
+    delta.
     """
     entry = resize(entry, horizon, num_arms=num_arms)
     learner = entry.make()
@@ -284,7 +285,7 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon at and above which the regret is shown to exceed `free` by at most 10%.
+    """Formats the smallest epsilon from which on tests show that regret is at most 1.1 times the non-private regret.
 
     `free` is the non-private regret. `rows` makes the table's rows from an array of these epsilons, which has the
     dimensions of the regret except epsilon and seed. `ending` is appended to the title.
@@ -343,5 +344,5 @@ def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:
 
 
 def draw_line(ax: Any, line: Line) -> None:
-    """Draws a bound as a grey line or, if `line.through` is given, as a dotted line scaled through a first mark."""
+    """Draws a bound as a grey line. If `line.through` is given, draws it dotted and scaled, so that it starts there."""
     plotting.bound(ax, line.at, line.heights, through=line.through, label=line.label)

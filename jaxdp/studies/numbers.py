@@ -81,7 +81,7 @@ def _nested_types(kind: Any) -> list[Any]:
 
 
 def with_repetition(message: str, arguments: Sequence[str], repeatable: Sequence[str]) -> str:
-    """Adds advice to Typer's message about an extra argument that is a second value of a repeatable option."""
+    """Adds advice to Typer's message about an extra argument, if the argument follows the value of such an option."""
     for name, value, extra in zip(arguments, arguments[1:], arguments[2:], strict=False):
         if name in repeatable and not extra.startswith("--"):
             return f"{message}. Repeat the option for several values: {name} {value} {name} {extra}"

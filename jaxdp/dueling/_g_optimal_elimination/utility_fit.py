@@ -18,10 +18,11 @@ WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's re
 def fit_in_ball(
     differences: jax.Array, plays: jax.Array, wins: jax.Array, rank: jax.Array, radius: jax.Array
 ) -> jax.Array:
-    """Minimises, over |w| <= radius, the sum over pairs of plays ln(1 + e^{z.w}) - wins z.w; returns w.
+    """Fits utilities to duels: returns the w with |w| <= radius of the largest likelihood.
 
-    z is a pair's difference of features. Only pairs with plays > 0 count. The sum is convex even if noisy wins are
-    below 0 or above plays. The component of w orthogonal to the differences of these pairs has no effect, and is 0.
+    w minimises the sum over pairs of n ln(1 + e^{z.w}) - s z.w, with the pair's number n of duels (`plays`), its number
+    s of `wins`, and its difference z of features. Only pairs with plays > 0 count. The sum is convex even if noisy wins
+    are below 0 or above plays. The component of w orthogonal to the differences of these pairs has no effect, and is 0.
 
     Args:
         differences: [num_pairs, dim] float, features of the left arm minus features of the right arm.

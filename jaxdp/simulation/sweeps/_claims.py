@@ -44,13 +44,13 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     Returns:
         A table with a row for every claim at every grid point. The columns are: one for each axis, with the labels of
         the results' coordinates (if an axis has the name of another column, such as `kind`, its column is named
-        `axis.kind`); `algorithm`, the name of the algorithm in the run (for a claim by `user_level`, the
-        word for a person); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`, `claimed_epsilon`,
-        `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`,
-        `argument`. If a claim does not state a number, its column has infinity (epsilon), 0 (delta) or NaN (rho, mu,
-        numerical delta). If results come from a file, and an axis has names of objects as labels, its column has the
-        recorded texts of all values instead, including values that a selection left out. The table's `to_latex` needs
-        the package jinja2, which pandas does not install.
+        `axis.kind`); `algorithm`, the name of the algorithm in the run (for a claim that the environment's `user_level`
+        adds, its word for a person instead); `claim`, as text; and the parts of the claim, as in `Guarantee`: `kind`,
+        `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`,
+        `privacy_unit`, `adjacency`, `argument`. If a claim does not state a number, its column has infinity (epsilon),
+        0 (delta) or NaN (rho, mu, numerical delta). If results come from a file, and an axis has names of objects as
+        labels, its column has the recorded texts of all values instead, including values that a selection left out. The
+        table's `to_latex` needs the package jinja2, which pandas does not install.
 
     Raises:
         ValueError: if the results have no provenance or damaged provenance, or contain results of another sweep.
