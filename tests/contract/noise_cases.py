@@ -1,4 +1,7 @@
-"""Noise that docstrings display as a function of epsilon, and the noise that the code adds."""
+"""Noise that docstrings display as a function of epsilon, and the noise that the code adds.
+
+An algorithm may have its cases in `NOISES` of a file `noise_cases.py` in its folder of tests.
+"""
 
 import math
 from collections.abc import Callable
@@ -250,8 +253,6 @@ NOISES = {
     "ucb_central": scale(bandits.ucb_central, released_scale(bandits.ucb_central(num_arms=2), 2)),
     "noisy_argmax": defines(bandits.noisy_argmax, "P(Z_i > z)", selection_tail, 0.05, z=1.0),
     "thompson_central": defines(bandits.thompson_central, "V", geometric_variance, 0.03),
-    "thompson": defines(bandits.thompson, "c", reach_of_reports(bandits.thompson(num_arms=2))),
-    "ucb": defines(bandits.ucb, "c", reach_of_reports(bandits.ucb(num_arms=2))),
     "lil_ucb": defines(bandits.lil_ucb, r"\sigma^2", proxy_of_reports, B=1.0),
     "lil_ucb, c": defines(
         bandits.lil_ucb,
