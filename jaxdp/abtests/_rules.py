@@ -82,9 +82,11 @@ class FixedTest(NamedTuple):
                 rate is far from the planned rates, for example because 0 and 1 are exchanged.
 
         Raises:
-            ValueError: if users or ones do not have two entries; if a number of users is not an integer in [1, 2^53];
-                or if ones are not finite or, for local trust, are outside [0, users].
+            ValueError: if users or ones do not have two entries; if both are pandas Series with different labels, or
+                with a different order of labels; if a number of users is not an integer in [1, 2^53]; or if ones are
+                not finite or, for local trust, are outside [0, users].
         """
+        _check_labels(users=users, ones=ones)
         sizes = [check_count("users", size, maximum=int(MOST_USERS)) for size in _pair("users", users)]
         counts = _pair("ones", ones).astype(np.float64)
         if self.setting.trust == "local":
@@ -178,10 +180,12 @@ class AnytimeLocal(NamedTuple):
                 the planned rates, for example because 0 and 1 are exchanged; or if batches look like running totals.
 
         Raises:
-            ValueError: if the arrays do not have the same shape [batches] with at least one batch; if a size is not an
-                integer >= 1, or the sizes' sum exceeds 2^53; or if a count is not an integer in [0, size].
+            ValueError: if the arrays do not have the same shape [batches] with at least one batch; if pandas Series
+                among them differ in labels or in their order; if a size is not an integer >= 1, or the sizes' sum
+                exceeds 2^53; or if a count is not an integer in [0, size].
         """
         arrays = {"sizes": sizes, "control": control, "treatment": treatment}
+        _check_labels(**arrays)
         users, *counts = (check_finite(name, values).astype(np.float64) for name, values in arrays.items())
         if users.ndim != 1 or not users.size or any(values.shape != users.shape for values in counts):
             shapes = ", ".join(str(values.shape) for values in (users, *counts))
@@ -340,6 +344,16 @@ def _anytime(setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.nd
 
 def _decision(difference: float) -> str:
     return "undecided" if difference == 0 else f"{'treatment' if difference > 0 else 'control'} is better"
+
+
+def _check_labels(**arrays: Any) -> None:
+    """Raises ValueError if pandas Series differ in labels or in their order, because entries are read by position."""
+    indices = {name: getattr(values, "index", None) for name, values in arrays.items()}
+    labels = {name: list(index) for name, index in indices.items() if index is not None and not callable(index)}
+    first = next(iter(labels), "")
+    for name, ordered_labels in labels.items():
+        if ordered_labels != labels[first]:
+            raise ValueError(f"{name} must have the labels of {first} in the same order, got other labels")
 
 
 def _pair(name: str, values: Any) -> np.ndarray:

@@ -162,14 +162,14 @@ def gaussian_bandit(
 
 
 def means_vector(means: np.ndarray) -> np.ndarray:
-    """Returns `means` if they are a vector of at least two numbers.
+    """Returns a copy of `means` if they are a vector of at least two numbers.
 
     Raises:
         ValueError: if `means` is not such a vector.
     """
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
-    return means
+    return means.copy()  # the caller's array may change before a run reads it
 
 
 def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) -> Params:

@@ -58,7 +58,7 @@ def delayed(world: Environment, delays: Any) -> Environment:
             "delays must be public numbers, got a function: a delay that depends on the feedback reveals the feedback; "
             "wait for a fixed window, delayed(world, window), and count feedback that has not come by then as 0"
         )
-    table = np.asarray(delays)
+    table = np.array(delays)  # a copy: the caller's array may change before a run reads it
     if table.dtype.kind not in "iu" or table.ndim > 1 or not table.size:
         raise ValueError(f"delays must be an integer, or a vector of them, got {table.dtype} of shape {table.shape}")
     if table.min() < 0 or table.max() > LONGEST:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -271,6 +271,10 @@ class Ledger:
             if persons != EVERYONE:
                 raise ValueError(f"persons must be {EVERYONE!r} or a list of ids, got {persons!r}")
             return None
+        is_vector = isinstance(persons, Iterable) and getattr(persons, "ndim", 1) == 1
+        if not is_vector or isinstance(persons, bytes | bytearray | memoryview | Mapping):
+            # a table would be charged by the names of its columns, and bytes as integers
+            raise ValueError(f"persons must be {EVERYONE!r} or a list of ids, got {type(persons).__name__}")
         ids = list(persons)
         if not ids:
             raise ValueError("persons must have at least one id, got none")

@@ -83,7 +83,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         In float32 the probability of a win is a multiple of 2^-23, as for `matrix_duels`.
     """
     plain = utility_matrix(utilities, link)
-    utilities = np.asarray(utilities, np.float64)
+    utilities = np.array(utilities, np.float64)  # a copy: the caller's array may change before a run reads it
     gaps = utilities.max() - utilities
     with np.errstate(over="ignore"):
         pseudo_regret = np.add.outer(gaps, gaps)

@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -388,3 +390,11 @@ def test_counts_of_unsigned_integers(local):
     plain = local.test("anytime").evaluate_counts(*counts)
     assert plain.decision == "control is better"
     assert local.test("anytime").evaluate_counts(*np.asarray(counts, np.uint32)) == plain
+
+
+def test_series_with_other_labels_are_refused():
+    rule: Any = jaxdp.abtest(rate=0.5, lift=0.2, epsilon=1.0, trust="local").test("fixed")
+    users = pd.Series({"a": 1000, "b": 1000})
+    with pytest.raises(ValueError, match="ones must have the labels of users in the same order"):
+        rule.evaluate(users=users, ones=pd.Series({"b": 900, "a": 500}))
+    assert rule.evaluate(users=users, ones=pd.Series({"a": 500, "b": 600})).p_value < 0.01

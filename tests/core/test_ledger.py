@@ -4,6 +4,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from jaxdp import Guarantee, Ledger
@@ -189,3 +190,14 @@ def test_the_tight_total_is_that_of_dp_accounting():
 def test_budgets_of_any_number_type_are_saved(tmp_path):
     Ledger(epsilon=np.float32(1), delta=1e-6).save(tmp_path / "ledger.json")  # pyright: ignore[reportArgumentType]
     assert Ledger.load(tmp_path / "ledger.json").epsilon == 1.0
+
+
+@pytest.mark.parametrize("persons", [pd.DataFrame({"person": ["ann"]}), b"ann", {"ann": 1}, 5, None, np.asarray([[1]])])
+def test_persons_that_are_no_list_are_refused(persons):
+    ledger = Ledger(epsilon=1.0)
+    claim = pure(0.9)
+    with pytest.raises(ValueError, match="persons must be 'everyone' or a list of ids, got "):
+        ledger.spend(claim, persons=persons)
+    assert ledger.balance("person") == ledger.balance(97) == 1.0
+    ledger.spend(claim, persons=pd.Series(["ann"], index=[7]))
+    assert ledger.balance("ann") == pytest.approx(0.1)

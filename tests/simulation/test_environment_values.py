@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
+from jaxdp.bandits import (
+    bernoulli_bandit,
+    bounded_bandit,
+    drifting_bandit,
+    explore_then_commit,
+    gaussian_bandit,
+    heavy_tailed_bandit,
+)
 from jaxdp.core import check_interfaces
 from jaxdp.dueling import matrix_duels, switching_duels, utility_duels
 from jaxdp.experts import adaptive_losses, exponential_weights, loss_sequence, stochastic_losses
@@ -358,3 +365,32 @@ def test_names_of_fitting_pairs_do_not_clash():
     for _, entry, learner, environment in pairs:
         run = jaxdp.simulator(learner, environment, entry.horizon)
         assert set(run.params(**entry.values)) == {"learner", "environment"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bernoulli_bandit,
+        gaussian_bandit,
+        bounded_bandit,
+        heavy_tailed_bandit,
+        drifting_bandit,
+        stochastic_losses,
+        partial(adaptive_losses, penalty=0.125),
+        utility_duels,
+    ],
+)
+def test_worlds_copy_the_array_of_their_caller(make):
+    array = np.asarray(MEANS)
+    world = make(array)
+    before = jax.tree.map(np.array, world.params())
+    array[:] = [0.75, 0.125, 0.0]
+    jax.tree.map(np.testing.assert_array_equal, before, world.params())
+
+
+def test_delays_are_copied():
+    delays = np.zeros(3, int)
+    world = jaxdp.delayed(bernoulli_bandit(MEANS), delays)
+    delays[:] = 2
+    assert world.delays is not None
+    assert world.delays.table(3).tolist() == [0, 0, 0]

@@ -99,3 +99,11 @@ def test_options_of_another_type(options, message):
     learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
     with pytest.raises(ValueError, match=message):
         simulator(learner, environment, HORIZON, **options)
+
+
+@pytest.mark.parametrize(("dtype", "total"), [(jnp.bfloat16, 1000.0), (np.float16, 1000.0), (np.float32, 1000.0)])
+def test_narrow_floats_are_summed_in_float32(dtype, total):
+    run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), paid(np.asarray(1, dtype)), 1000)
+    sums = run(KEY(), run.params(epsilon=1.0))["paid"]
+    assert sums.dtype == np.float32
+    assert sums[-1] == total  # bfloat16 would stop at 256

@@ -15,9 +15,13 @@ Running = dict[str, compensated.Sum | jax.Array]
 
 
 def empty(outcomes: Mapping[str, jax.ShapeDtypeStruct]) -> Running:
-    """Returns empty sums: compensated for floats; int32, or int64 in 64-bit mode, for integers and booleans."""
+    """Returns empty sums of outcomes.
+
+    Floats have compensated sums, in float32 or in a wider dtype that they have. Sums of integers and booleans are
+    int32, or int64 in 64-bit mode.
+    """
     return {
-        name: compensated.zero(jnp.zeros((), leaf.dtype))
+        name: compensated.zero(jnp.zeros((), leaf.dtype if jnp.finfo(leaf.dtype).bits >= 32 else jnp.float32))
         if jnp.issubdtype(leaf.dtype, jnp.floating)
         else jnp.zeros((), jnp.result_type(int))
         for name, leaf in outcomes.items()
@@ -79,7 +83,7 @@ def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Arra
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:
     value = jnp.asarray(value)  # an outcome may be a Python number
     if isinstance(running, compensated.Sum):
-        return compensated.add(running, value)
+        return compensated.add(running, value.astype(running.total.dtype))
     info = jnp.iinfo(running.dtype)
     if jnp.issubdtype(value.dtype, jnp.unsignedinteger) and jnp.iinfo(value.dtype).max > info.max:
         value = jnp.minimum(value, jnp.asarray(info.max, value.dtype))
